@@ -1,0 +1,34 @@
+"""What a host may inject. Each port has a default of ours and a fake that passes the same tests."""
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from memory_plane.core.grants import GrantRule
+
+
+class GrantStore(Protocol):
+    """Where the principal's rules come from; asked once per request."""
+
+    async def collect_grants(self, principal_id: str, tenant_id: str) -> Sequence[GrantRule]:
+        """The rules of the principal and of its roles in this tenant, expired ones included or not."""
+        ...
+
+
+class WritableGrantStore(GrantStore, Protocol):
+    async def put_grant(self, tenant_id: str, rule: GrantRule) -> None: ...
+
+    async def revoke(self, tenant_id: str, rule_id: str) -> bool:
+        """False when there was no such rule."""
+        ...
+
+
+class WorkflowStarter(Protocol):
+    """How the add path hands over what remains to be done."""
+
+    async def start_ingest(self, tenant_id: str, version_ids: Sequence[str]) -> None:
+        """Start or nudge the ingest of these versions. Raises `Unavailable` when Temporal cannot be reached."""
+        ...
+
+    async def wait_ingest(self, tenant_id: str, version_ids: Sequence[str], timeout: float) -> bool:
+        """Wait for the ingest's end, at most `timeout` seconds; False when it is still going on."""
+        ...

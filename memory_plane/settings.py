@@ -1,0 +1,136 @@
+"""Configuration: one model over the environment and `.env`, validated at start, every problem at once."""
+
+from collections.abc import Mapping
+from typing import Any, Literal, Self
+from urllib.parse import urlsplit
+
+from pydantic import Field, SecretStr, ValidationError, model_validator
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+from memory_plane.contracts.enums import EmbedStyle, RerankStyle
+from memory_plane.contracts.recipe import ChunkRecipe, EmbedRecipe, FusionRecipe, Recipe, RerankRecipe
+
+
+class SettingsInvalid(Exception):
+    """The environment does not make a configuration; the message lists every problem, one a line."""
+
+
+class Settings(BaseSettings):
+    """The effective configuration of one process. Secrets are `SecretStr` and never printed."""
+
+    model_config = SettingsConfigDict(env_file=".env", env_ignore_empty=True, extra="ignore", frozen=True)
+
+    database_url: SecretStr
+    db_pool_max: int = Field(8, ge=1, le=200)
+    db_statement_timeout_ms: int = Field(15_000, ge=100)
+    db_pgbouncer: bool = False
+    """Behind PgBouncer in transaction mode: no prepared-statement cache, no session settings at connect."""
+    fts_language: str = Field("english", pattern=r"^[a-z_]{1,63}$")
+
+    embed_base_url: str | None = None
+    embed_model: str | None = None
+    embed_api_style: EmbedStyle = EmbedStyle.OPENAI
+    embed_api_key: SecretStr | None = None
+    embed_timeout_ms: int = Field(10_000, ge=100, le=600_000)
+    embed_batch_size: int = Field(32, ge=1, le=2048)
+    embed_max_input_tokens: int | None = Field(None, ge=32, le=65_536)
+    embed_inline_budget_ms: int = Field(2_000, ge=0, le=30_000)
+
+    rerank_base_url: str | None = None
+    rerank_model: str = "bge-reranker-v2-m3"
+    rerank_api_style: RerankStyle = RerankStyle.TEI
+    rerank_api_key: SecretStr | None = None
+    rerank_max_doc_chars: int | None = Field(None, ge=200, le=100_000)
+    rerank_timeout_ms: int = Field(3_000, ge=50, le=60_000)
+
+    search_deadline_ms: int = Field(5_000, ge=100, le=60_000)
+
+    temporal_address: str = "127.0.0.1:7233"
+    temporal_namespace: str = "default"
+    temporal_tls: bool = False
+    temporal_api_key: SecretStr | None = None
+
+    memory_auth: Literal["token", "jwt", "gateway", "custom"] | None = None
+    memory_caller_resolver: str | None = Field(None, description="package.module:callable, for MEMORY_AUTH=custom")
+    memory_jwt_jwks: str | None = Field(None, description="URL or file of the JWKS, for MEMORY_AUTH=jwt")
+    memory_jwt_issuer: str | None = None
+    memory_jwt_audience: str | None = None
+    memory_jwt_tenant_claim: str = "tenant_id"
+    memory_jwt_principal_claim: str = "sub"
+    memory_gateway_secret: SecretStr | None = None
+    memory_gateway_tenant_header: str = "x-memory-tenant"
+    memory_gateway_principal_header: str = "x-memory-principal"
+
+    distill_base_url: str | None = None
+    distill_model: str | None = None
+    distill_api_key: SecretStr | None = None
+    distill_tenants: list[str] = []
+    distill_principal: str = "distiller"
+
+    memory_metrics_port: int | None = Field(None, ge=0, le=65_535)
+    memory_log_level: Literal["debug", "info", "warning", "error"] = "info"
+    memory_build_id: str | None = None
+    """With a build id the worker runs under Worker Versioning; the deploy step sets the current version."""
+
+    @model_validator(mode="after")
+    def _pairs(self) -> Self:
+        if (self.embed_base_url is None) != (self.embed_model is None):
+            raise ValueError("EMBED_BASE_URL and EMBED_MODEL go together: set both, or neither for lexical-only")
+        for name in ("embed_base_url", "rerank_base_url", "distill_base_url"):
+            value = getattr(self, name)
+            if value is not None and urlsplit(value).scheme not in ("http", "https"):
+                raise ValueError(f"{name.upper()} must begin with http:// or https://")
+        return self
+
+    @classmethod
+    def load(cls, **overrides: Any) -> "Settings":
+        """From the environment and `.env`; raises SettingsInvalid naming every problem at once."""
+        try:
+            return cls(**overrides)
+        except ValidationError as error:
+            raise SettingsInvalid(_sentences(error)) from None
+
+    def masked(self) -> dict[str, Any]:
+        """The effective values, secrets as `***`."""
+        return {
+            name.upper(): "***" if isinstance(value, SecretStr) else value
+            for name, value in ((name, getattr(self, name)) for name in type(self).model_fields)
+        }
+
+    def default_recipe(self) -> Recipe:
+        """What a tenant's first generation is made from."""
+        embed = None
+        if self.embed_base_url is not None and self.embed_model is not None:
+            embed = EmbedRecipe(
+                base_url=self.embed_base_url,
+                model=self.embed_model,
+                style=self.embed_api_style,
+                api_key_env="EMBED_API_KEY" if self.embed_api_key else None,
+                max_input_tokens=self.embed_max_input_tokens,
+            )
+        rerank = None
+        if self.rerank_base_url is not None:
+            rerank = RerankRecipe(
+                base_url=self.rerank_base_url,
+                model=self.rerank_model,
+                style=self.rerank_api_style,
+                api_key_env="RERANK_API_KEY" if self.rerank_api_key else None,
+                max_doc_chars=self.rerank_max_doc_chars,
+            )
+        return Recipe(chunk=ChunkRecipe(), embed=embed, rerank=rerank, fusion=FusionRecipe())
+
+
+def _sentences(error: ValidationError) -> str:
+    lines = []
+    for problem in error.errors(include_url=False, include_input=False, include_context=False):
+        name = ".".join(str(part) for part in problem["loc"]).upper()
+        message = problem["msg"].removeprefix("Value error, ")
+        if problem["type"] == "missing":
+            message = "is required; see `memory config --help` or docs/configuration.md"
+        lines.append(f"{name} {message}".strip())
+    return "\n".join(lines)
+
+
+def secret_from(environment: Mapping[str, str], name: str | None) -> str | None:
+    """The secret that a recipe names by `api_key_env`; None where it names none."""
+    return environment.get(name) if name else None

@@ -1,0 +1,119 @@
+"""The pool, and the one way into a transaction: bounded waits, retried lock conflicts, errors without content."""
+
+import json
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from typing import Any, TypeVar
+
+import asyncpg
+from pgvector.asyncpg import register_vector
+from tenacity import AsyncRetrying, retry_if_exception_type, stop_after_attempt, wait_random_exponential
+
+from memory_plane.contracts.errors import Unavailable
+from memory_plane.settings import Settings
+
+T = TypeVar("T")
+Connection = asyncpg.Connection[asyncpg.Record] | asyncpg.pool.PoolConnectionProxy[asyncpg.Record]
+Pool = asyncpg.Pool[asyncpg.Record]
+
+ACQUIRE_TIMEOUT = 5.0
+"""Seconds a caller waits for a connection before it is told 503."""
+LOCK_ATTEMPTS = 5
+
+LOCK_CONFLICTS = (
+    asyncpg.DeadlockDetectedError,
+    asyncpg.LockNotAvailableError,
+    asyncpg.SerializationError,
+)
+OUTAGES = (
+    OSError,
+    asyncpg.InterfaceError,
+    asyncpg.PostgresConnectionError,
+    asyncpg.CannotConnectNowError,
+    asyncpg.TooManyConnectionsError,
+    asyncpg.AdminShutdownError,
+    asyncpg.CrashShutdownError,
+)
+
+
+async def _prepare(connection: asyncpg.Connection[asyncpg.Record]) -> None:
+    await connection.set_type_codec("jsonb", encoder=json.dumps, decoder=json.loads, schema="pg_catalog")
+    if await connection.fetchval("SELECT to_regtype('vector') IS NOT NULL"):
+        await register_vector(connection)
+
+
+async def _keep_session(connection: Any) -> None:
+    """No reset on release: nothing here is session-scoped (locks are the transaction's), and it is a round trip."""
+
+
+async def open_pool(settings: Settings, *, max_size: int | None = None) -> Pool:
+    """One pool per process. Opens lazily: a database that is down fails calls, not the start."""
+    pgbouncer = settings.db_pgbouncer
+    return await asyncpg.create_pool(
+        settings.database_url.get_secret_value(),
+        min_size=0,
+        max_size=max_size or settings.db_pool_max,
+        command_timeout=settings.db_statement_timeout_ms / 1000 + 5,
+        statement_cache_size=0 if pgbouncer else 256,
+        server_settings=None
+        if pgbouncer
+        else {
+            "application_name": "memory-plane",
+            "timezone": "UTC",
+            "statement_timeout": str(settings.db_statement_timeout_ms),
+            "idle_in_transaction_session_timeout": "60000",
+        },
+        init=_prepare,
+        reset=_keep_session,
+    )
+
+
+@asynccontextmanager
+async def connection(pool: Pool) -> AsyncIterator[Connection]:
+    """A pooled connection, waited for at most ACQUIRE_TIMEOUT; an outage becomes `Unavailable`."""
+    try:
+        async with pool.acquire(timeout=ACQUIRE_TIMEOUT) as acquired:
+            yield acquired
+    except TimeoutError:
+        raise Unavailable(
+            "The database did not answer in time; nothing was promised. Try again.",
+            code="database_busy",
+            retry_after=2,
+        ) from None
+    except OUTAGES:
+        raise Unavailable(
+            "The database cannot be reached; nothing was promised. Try again.",
+            code="database_unavailable",
+            retry_after=2,
+        ) from None
+
+
+@asynccontextmanager
+async def transaction(pool: Pool) -> AsyncIterator[Connection]:
+    """One READ COMMITTED transaction on a pooled connection."""
+    async with connection(pool) as acquired, acquired.transaction():
+        yield acquired
+
+
+async def in_transaction(pool: Pool, work: Callable[[Connection], Awaitable[T]]) -> T:
+    """Run `work` in one transaction; deadlocks and lock timeouts run it anew, up to LOCK_ATTEMPTS times.
+
+    `work` must keep no state between attempts.
+    """
+    try:
+        async for attempt in AsyncRetrying(
+            retry=retry_if_exception_type(LOCK_CONFLICTS),
+            stop=stop_after_attempt(LOCK_ATTEMPTS),
+            wait=wait_random_exponential(multiplier=0.02, max=0.5),
+            reraise=True,
+        ):
+            with attempt:
+                async with transaction(pool) as acquired:
+                    return await work(acquired)
+    except LOCK_CONFLICTS:
+        raise Unavailable(
+            "Other writers held the same rows for too long; nothing was written. Try again.",
+            code="lock_conflict",
+            retry_after=1,
+        ) from None
+    raise AssertionError("AsyncRetrying either returns or raises")
