@@ -3,7 +3,7 @@
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import asyncpg
 from pgvector.asyncpg import register_vector
@@ -13,8 +13,12 @@ from memory_plane.contracts.errors import Unavailable
 from memory_plane.settings import Settings
 
 T = TypeVar("T")
-Connection = asyncpg.Connection[asyncpg.Record] | asyncpg.pool.PoolConnectionProxy[asyncpg.Record]
-Pool = asyncpg.Pool[asyncpg.Record]
+if TYPE_CHECKING:
+    Connection = asyncpg.Connection[asyncpg.Record] | asyncpg.pool.PoolConnectionProxy[asyncpg.Record]
+    Pool = asyncpg.Pool[asyncpg.Record]
+else:  # the classes take parameters in the stubs only
+    Connection = asyncpg.Connection | asyncpg.pool.PoolConnectionProxy
+    Pool = asyncpg.Pool
 
 ACQUIRE_TIMEOUT = 5.0
 """Seconds a caller waits for a connection before it is told 503."""
@@ -36,7 +40,7 @@ OUTAGES = (
 )
 
 
-async def _prepare(connection: asyncpg.Connection[asyncpg.Record]) -> None:
+async def _prepare(connection: "asyncpg.Connection[asyncpg.Record]") -> None:
     await connection.set_type_codec("jsonb", encoder=json.dumps, decoder=json.loads, schema="pg_catalog")
     if await connection.fetchval("SELECT to_regtype('vector') IS NOT NULL"):
         await register_vector(connection)
