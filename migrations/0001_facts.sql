@@ -75,7 +75,10 @@ COMMENT ON COLUMN memory.version.feed_position IS 'written by the last statement
 CREATE UNIQUE INDEX version_one_active ON memory.version (document_id) WHERE status = 'active';
 CREATE INDEX version_feed ON memory.version (tenant_id, feed_position);
 CREATE INDEX version_raw_capture ON memory.version (raw_capture_id);
-CREATE INDEX version_ephemeral ON memory.version (tenant_id, (coalesce(valid_until, ingested_at + interval '7 days')))
+-- In UTC and back: adding days to a timestamptz depends on the session's zone and cannot be indexed.
+CREATE INDEX version_ephemeral ON memory.version (
+    tenant_id, (coalesce(valid_until, (ingested_at AT TIME ZONE 'UTC' + interval '7 days') AT TIME ZONE 'UTC'))
+)
     WHERE retention_class = 'ephemeral' AND status = 'active';
 
 CREATE TABLE memory.entity (
