@@ -1,0 +1,66 @@
+# Every recipe sets up what it needs: `make demo` and `make test` are enough on a fresh machine.
+.DEFAULT_GOAL := help
+.PHONY: help install demo dev test lint types check format bench bench-add bench-retrieval bench-speed chaos load lock clean
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+INSTALLED := $(VENV)/.installed
+UV := $(shell command -v uv 2>/dev/null)
+
+help: ## Show this list
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-16s %s\n", $$1, $$2}'
+
+install: $(INSTALLED) ## Make .venv with everything, from the lock file
+
+$(INSTALLED): requirements.lock pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Memory Plane needs Python 3.11 or newer; set PYTHON=python3.12 or the like."; exit 1; }
+ifneq ($(UV),)
+	$(UV) venv --quiet --allow-existing --python $(PYTHON) $(VENV)
+	$(UV) pip install --quiet --python $(BIN)/python --require-hashes -r requirements.lock
+	$(UV) pip install --quiet --python $(BIN)/python --no-deps --no-build-isolation -e .
+else
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --require-hashes -r requirements.lock
+	$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation -e .
+endif
+	@touch $@
+
+demo: $(INSTALLED) ## Start the whole stack, import real text, search it, kill the worker, lose nothing
+	$(BIN)/python scripts/demo.py
+
+dev: $(INSTALLED) ## Run the whole stack until Ctrl-C
+	$(BIN)/memory dev
+
+test: lint types $(INSTALLED) ## Lint, types, tests (what CI runs)
+	$(BIN)/python -m pytest
+
+lint: $(INSTALLED) ## ruff and the import arrows
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/lint-imports
+
+types: $(INSTALLED) ## mypy --strict
+	$(BIN)/mypy
+
+format: $(INSTALLED) ## Format and mend what ruff can mend
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+bench: bench-add ## The add path and import, beside their floor
+
+bench-add: $(INSTALLED)
+	$(BIN)/python -m bench.add
+
+bench-retrieval: $(INSTALLED) ## Retrieval quality on the judged sets (DATA=../shared/data)
+	$(BIN)/python -m bench.retrieval
+
+bench-speed: $(INSTALLED) ## Search latency, throughput and recall beside the floor
+	$(BIN)/python -m bench.speed
+
+lock: ## Resolve pyproject.toml anew into requirements.lock (needs uv)
+	uv pip compile pyproject.toml --all-extras --universal --python-version 3.11 --generate-hashes \
+		--no-emit-index-url --no-annotate --custom-compile-command "make lock" -o requirements.lock
+
+clean: ## Remove the environment and caches
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
