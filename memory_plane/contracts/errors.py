@@ -51,6 +51,8 @@ class PlaneError(Exception):
         self.errors = tuple(errors)
         self.retry_after = retry_after
         """Seconds after which the same call may work, where that is known."""
+        self.request_id: str | None = None
+        """Set by the client, from the answer: what to look for in the server's logs."""
 
 
 class Invalid(PlaneError):
