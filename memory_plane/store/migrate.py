@@ -1,5 +1,6 @@
 """The migration runner: plain SQL files in name order, a ledger with checksums, one runner at a time."""
 
+import asyncio
 import hashlib
 import re
 from collections.abc import AsyncIterator, Mapping
@@ -18,6 +19,7 @@ MINIMUM_PGVECTOR = (0, 8, 4)
 _LANGUAGE_TOKEN = "{{FTS_LANGUAGE}}"  # noqa: S105 - a placeholder
 _NO_TRANSACTION = "-- memory: no-transaction"
 _LOCK = 0x6D656D6F72796D67  # "memorymg"
+_LOCK_POLL_SECONDS = 0.1
 
 _LEDGER = """
 CREATE SCHEMA IF NOT EXISTS memory;
@@ -56,18 +58,14 @@ async def migrate(database: Connection | str, fts_language: str, directory: Path
     lock is the session's. Raises MigrationFailed.
     """
     files = _read(directory)
-    async with _connection(database) as connection:
-        await _require_pgvector(connection)
+    async with _connection(database) as connection, _only_runner(connection):
         await require_known_language(connection, fts_language)
-        await connection.execute("SELECT pg_advisory_lock($1)", _LOCK)
-        try:
-            await connection.execute(_LEDGER)
-            missing = _missing(files, await _ledger(connection))
-            for migration in missing:
-                await _apply(connection, migration, fts_language)
-            await verify_fts_language(connection, fts_language)
-        finally:
-            await connection.execute("SELECT pg_advisory_unlock($1)", _LOCK)
+        await _require_pgvector(connection)
+        await connection.execute(_LEDGER)
+        missing = _missing(files, await _ledger(connection))
+        for migration in missing:
+            await _apply(connection, migration, fts_language)
+        await verify_fts_language(connection, fts_language)
     return [migration.name for migration in missing]
 
 
@@ -153,6 +151,21 @@ async def _require_pgvector(connection: Connection) -> None:
             f"This database has pgvector {version} and at least {wanted} is needed; install it on the server "
             "and run ALTER EXTENSION vector UPDATE."
         )
+
+
+@asynccontextmanager
+async def _only_runner(connection: Connection) -> AsyncIterator[None]:
+    """Hold the lock. Asked for again and again: a statement that waits for it keeps a snapshot alive, for which the
+    holder's CREATE INDEX CONCURRENTLY would wait in turn.
+    """
+    await connection.execute("SET statement_timeout = 0")
+    while not await connection.fetchval("SELECT pg_try_advisory_lock($1)", _LOCK):  # noqa: ASYNC110 - an event in the database
+        await asyncio.sleep(_LOCK_POLL_SECONDS)
+    try:
+        yield
+    finally:
+        if not connection.is_closed():
+            await connection.execute("SELECT pg_advisory_unlock($1)", _LOCK)
 
 
 @asynccontextmanager
