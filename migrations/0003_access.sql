@@ -1,7 +1,7 @@
 -- Grants, roles, facade tokens, and audience widening.
 
 CREATE TABLE memory.grant_rule (
-    id text PRIMARY KEY,
+    id text NOT NULL,
     tenant_id text NOT NULL,
     principal_id text,
     role_id text,
@@ -12,6 +12,7 @@ CREATE TABLE memory.grant_rule (
     conditions jsonb,
     expires_at timestamptz,
     created_at timestamptz NOT NULL DEFAULT clock_timestamp(),
+    PRIMARY KEY (tenant_id, id),
     CHECK ((principal_id IS NULL) <> (role_id IS NULL))
 );
 CREATE INDEX grant_rule_principal ON memory.grant_rule (tenant_id, principal_id) WHERE principal_id IS NOT NULL;
