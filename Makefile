@@ -58,9 +58,12 @@ bench-retrieval: $(INSTALLED) ## Retrieval quality on the judged sets (DATA=../s
 bench-speed: $(INSTALLED) ## Search latency, throughput and recall beside the floor
 	$(BIN)/python -m bench.speed
 
-lock: ## Resolve pyproject.toml anew into requirements.lock (needs uv)
-	uv pip compile pyproject.toml --all-extras --universal --python-version 3.11 --generate-hashes \
-		--no-emit-index-url --no-annotate --custom-compile-command "make lock" -o requirements.lock
+RESOLVE := uv pip compile pyproject.toml --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
+	--no-annotate --custom-compile-command "make lock" --quiet
+
+lock: ## Resolve pyproject.toml anew into the two lock files (needs uv)
+	$(RESOLVE) --all-extras -o requirements.lock
+	$(RESOLVE) --extra service -c requirements.lock -o requirements-service.lock
 
 clean: ## Remove the environment and caches
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
