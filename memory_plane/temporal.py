@@ -1,0 +1,48 @@
+"""The one way to a Temporal client: the pydantic converter, TLS and keys are settled here and nowhere else."""
+
+from temporalio.client import Client
+from temporalio.contrib.pydantic import pydantic_data_converter
+from temporalio.envconfig import ClientConfig, ClientConnectConfig
+from temporalio.runtime import PrometheusConfig, Runtime, TelemetryConfig
+
+from memory_plane.settings import Settings
+
+DATA_CONVERTER = pydantic_data_converter
+"""Every client, worker, replayer and test environment takes this object, or models arrive as dictionaries."""
+
+
+async def connect(settings: Settings, *, lazy: bool = False, runtime: Runtime | None = None) -> Client:
+    """A client by `settings`, over what the environment and file of the Temporal CLI say (`TEMPORAL_TLS_*`, profiles).
+
+    With `lazy` the first call connects, so that a process starts while Temporal is down. Otherwise raises
+    RuntimeError when the server cannot be reached.
+    """
+    return await Client.connect(
+        **connection_options(settings), data_converter=DATA_CONVERTER, lazy=lazy, runtime=runtime
+    )
+
+
+def connection_options(settings: Settings) -> ClientConnectConfig:
+    """What `Client.connect` is told: a setting that was given wins over the CLI's profile, a default does not."""
+    options = ClientConfig.load_client_connect_config()
+    given = settings.model_fields_set
+    if "temporal_address" in given or "target_host" not in options:
+        options["target_host"] = settings.temporal_address
+    if "temporal_namespace" in given or "namespace" not in options:
+        options["namespace"] = settings.temporal_namespace
+    if settings.temporal_api_key is not None:
+        options["api_key"] = settings.temporal_api_key.get_secret_value()
+    if "tls" not in options:
+        options["tls"] = settings.temporal_tls or settings.temporal_api_key is not None
+    return options
+
+
+def telemetry_runtime(metrics_port: int | None) -> Runtime | None:
+    """The runtime that serves the SDK's metrics on a port of their own; None (the SDK's default) without a port.
+
+    One a process: build it before the first client.
+    """
+    if metrics_port is None:
+        return None
+    prometheus = PrometheusConfig(bind_address=f"0.0.0.0:{metrics_port}", durations_as_seconds=True)
+    return Runtime(telemetry=TelemetryConfig(metrics=prometheus))
