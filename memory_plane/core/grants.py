@@ -131,9 +131,13 @@ class GrantEvaluator:
                     yield rule
 
     def exact_resources(self, action: str) -> Iterator[str]:
-        """Resources named without a wildcard that resolve to `allow`."""
-        for resource in self._exact:
-            if self.effect(resource, action) is GrantEffect.ALLOW:
+        """Resources named without a wildcard that may resolve to `allow`; all that do are among them."""
+        for resource, rules in self._exact.items():
+            if len(rules) == 1:
+                rule = rules[0]
+                if rule.effect is GrantEffect.ALLOW and matches(rule.action, action) and self._applies(rule):
+                    yield resource
+            elif self.effect(resource, action) is GrantEffect.ALLOW:
                 yield resource
 
     def allowed_globs(self, action: str) -> Iterator[str]:

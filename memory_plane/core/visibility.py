@@ -10,6 +10,7 @@ from memory_plane.contracts.names import CAPABILITY_RESOURCE
 from memory_plane.core.caller import Caller
 from memory_plane.core.conditions import ConditionRegistry
 from memory_plane.core.grants import GrantEvaluator, GrantRule, ProblemSink, matches
+from memory_plane.core.text import is_storable
 
 SEARCH = Verb.SEARCH.value
 MAX_LIKE_PATTERNS = 64
@@ -75,8 +76,8 @@ class Visibility:
         return VisibilityScope(
             everything=False,
             principal_id=principal,
-            exact_tags=tuple(sorted(tag for tag in exact if _storable(tag))),
-            like_patterns=tuple(sorted(_like(glob) for glob in bounded if _storable(glob))),
+            exact_tags=tuple(sorted(tag for tag in exact if is_storable(tag))),
+            like_patterns=tuple(sorted(_like(glob) for glob in bounded if is_storable(glob))),
         )
 
 
@@ -91,11 +92,6 @@ def _bounded(globs: set[str]) -> set[str]:
 def _namespace(glob: str) -> str:
     literal = glob[: glob.index("*")]
     return literal[: literal.index(":") + 1] + "*" if ":" in literal else "*"
-
-
-def _storable(tag: str) -> bool:
-    """Whether the database can hold such a tag at all: a rule on any other is about no document."""
-    return "\x00" not in tag and not any("\ud800" <= character <= "\udfff" for character in tag)
 
 
 def _like(glob: str) -> str:

@@ -9,6 +9,7 @@ from memory_plane.contracts.enums import GrantEffect, GrantOrigin
 from memory_plane.contracts.errors import Invalid
 from memory_plane.core.conditions import MEMORY_SHARE
 from memory_plane.core.grants import GrantRule, share_rule_id
+from memory_plane.core.text import is_storable
 from memory_plane.store.database import Connection, Pool, connection
 
 _COLUMNS = "id, principal_id, role_id, resource, action, effect, origin, conditions, expires_at"
@@ -67,6 +68,8 @@ def require_wellformed(rule: GrantRule) -> None:
         raise Invalid("A grant rule is held by either one principal or one role; give exactly one of them.")
     if not rule.resource.strip() or not rule.action.strip():
         raise Invalid("A grant rule needs a resource and an action, such as memory and search.")
+    if not all(is_storable(text) for text in (holders[0], rule.resource, rule.action)):
+        raise Invalid("A grant rule must not contain NUL or half of a surrogate pair; remove those characters.")
     if rule.expires_at is not None and rule.expires_at.tzinfo is None:
         raise Invalid("The expiry of a grant rule needs an offset, such as 2030-01-31T12:00:00+00:00.")
 
