@@ -22,7 +22,7 @@ def is_boundary(text: str, position: int, floor: int = 0) -> bool:
     if position <= floor or position >= len(text):
         return True
     before, after = text[position - 1], text[position]
-    if after < "\u0300":
+    if after < "\u0300" or before < " ":  # a control character takes no marks
         return not (before == "\r" and after == "\n")
     if _regional(after) and _regional(before):
         return _flags_end_at(text, position, floor)
