@@ -2,13 +2,13 @@
 
 from collections.abc import Mapping
 from typing import Any, Literal, Self
-from urllib.parse import urlsplit
 
-from pydantic import Field, SecretStr, ValidationError, model_validator
+from pydantic import Field, SecretStr, ValidationError, field_validator, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from memory_plane.contracts.enums import EmbedStyle, RerankStyle
 from memory_plane.contracts.recipe import ChunkRecipe, EmbedRecipe, FusionRecipe, Recipe, RerankRecipe
+from memory_plane.core.base_url import normalize_base_url
 
 
 class SettingsInvalid(Exception):
@@ -72,14 +72,15 @@ class Settings(BaseSettings):
     memory_build_id: str | None = None
     """With a build id the worker runs under Worker Versioning; the deploy step sets the current version."""
 
+    @field_validator("embed_base_url", "rerank_base_url", "distill_base_url")
+    @classmethod
+    def _one_spelling(cls, value: str | None) -> str | None:
+        return None if value is None else normalize_base_url(value)
+
     @model_validator(mode="after")
     def _pairs(self) -> Self:
         if (self.embed_base_url is None) != (self.embed_model is None):
             raise ValueError("EMBED_BASE_URL and EMBED_MODEL go together: set both, or neither for lexical-only")
-        for name in ("embed_base_url", "rerank_base_url", "distill_base_url"):
-            value = getattr(self, name)
-            if value is not None and urlsplit(value).scheme not in ("http", "https"):
-                raise ValueError(f"{name.upper()} must begin with http:// or https://")
         return self
 
     @classmethod
