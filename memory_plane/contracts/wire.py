@@ -20,6 +20,7 @@ from memory_plane.contracts.enums import (
     TemporalClass,
     VersionStatus,
 )
+from memory_plane.contracts.validation import Whole
 
 Scalar = str | int | float | bool | None
 Attributes = dict[str, Scalar]
@@ -86,7 +87,7 @@ class AddItem(AddFields):
 
 class AddRequest(AddItem):
     wait: Literal["captured", "embedded", "processed"] | None = None
-    wait_ms: Annotated[int, Field(ge=0, le=30_000)] | None = None
+    wait_ms: Annotated[int, Whole(0, 30_000)] | None = None
 
 
 class BatchRequest(Request):
@@ -128,7 +129,7 @@ class SearchRequest(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
 
     query: str = ""
-    limit: Annotated[int, Field(ge=1, le=50)] = 8
+    limit: Annotated[int, Whole(1, 50)] = 8
     kinds: Filter | None = None
     entity_ids: Filter | None = None
     sources: Filter | None = None
@@ -225,6 +226,7 @@ class FeedEntry(Response):
 class FeedResponse(Response):
     entries: list[FeedEntry]
     next_cursor: int
+    degraded: list[str] | None = None
 
 
 class FeedEvent(Response):
@@ -238,6 +240,7 @@ class FeedEvent(Response):
 class FeedEventsResponse(Response):
     entries: list[FeedEvent]
     next_cursor: int
+    degraded: list[str] | None = None
 
 
 class VersionSummary(Response):

@@ -1,0 +1,136 @@
+"""The facade: `create_app` for a server of its own, `register_memory_routes` for a host's app."""
+
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from importlib.metadata import version
+
+from fastapi import FastAPI
+from memory_plane.plane.engine import Engine
+from prometheus_client import CollectorRegistry, GCCollector, PlatformCollector, ProcessCollector
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+
+from api import openapi, problems
+from api.body import BodyLimits
+from api.door import Door, install
+from api.identity import CallerResolver, IdentityNotConfigured, resolver_from
+from api.observe import HttpMetrics, Observe
+from api.routes import add, feed, operations, reading, retention
+from api.serving import Serving
+from api.starter import open_starter
+from memory_plane.core.caller import Caller
+from memory_plane.plane.health import Health
+from memory_plane.plane.ports import GrantStore, SourceProvider
+from memory_plane.settings import Settings, SettingsInvalid
+
+DESCRIPTION = "A durable memory for agents: capture, search, list, follow and forget, tenant by tenant."
+EngineSource = Engine | Callable[[], Engine]
+
+
+def create_app(
+    settings: Settings | None = None,
+    *,
+    engine: Engine | None = None,
+    caller_resolver: CallerResolver | None = None,
+    grant_store: GrantStore | None = None,
+    sources: Sequence[SourceProvider] = (),
+    body_limits: BodyLimits | None = None,
+) -> FastAPI:
+    """The whole facade. Opens its own engine by `settings` (default: the environment) unless given an open one.
+
+    Raises SettingsInvalid, and IdentityNotConfigured when neither MEMORY_AUTH nor `caller_resolver` says who calls.
+    """
+    if engine is not None:
+        settings = engine.settings
+    elif settings is None:
+        settings = Settings.load()
+    if caller_resolver is None and settings.memory_auth is None:
+        raise IdentityNotConfigured(
+            "MEMORY_AUTH is not set, and nobody is let in by default: set it to token, jwt, gateway or custom, "
+            "or pass caller_resolver to create_app."
+        )
+    serving = Serving()
+    identity = _Identity(caller_resolver)
+
+    @asynccontextmanager
+    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        async with AsyncExitStack() as stack:
+            opened = engine
+            if opened is None:
+                starter = await stack.enter_async_context(open_starter(settings))
+                opened = await stack.enter_async_context(
+                    Engine.open(settings, starter=starter, grant_store=grant_store, sources=sources)
+                )
+            identity.resolver = caller_resolver or resolver_from(settings, opened.pool)
+            app.state.memory_health = Health(opened.pool, settings, opened.temporal_health)
+            stack.push_async_callback(serving.end)
+            await serving.begin(opened)
+            yield
+
+    app = FastAPI(
+        title="Memory Plane",
+        version=version("memory-plane"),
+        description=DESCRIPTION,
+        lifespan=lifespan,
+        docs_url=None,
+        redoc_url=None,
+        # Its log records carry the messages of exceptions and the values that failed validation.
+        telemetry={"logs": False, "operation_spans": False},
+    )
+    registry = _registry()
+    app.state.memory_registry = registry
+    app.add_middleware(Observe, metrics=HttpMetrics(registry))
+    app.add_exception_handler(HTTPException, _router_refusal)
+    register_memory_routes(app, serving.engine, identity, body_limits=body_limits)
+    app.include_router(operations.router)
+    return app
+
+
+def register_memory_routes(
+    app: FastAPI,
+    engine: EngineSource,
+    caller_resolver: CallerResolver,
+    *,
+    body_limits: BodyLimits | None = None,
+) -> None:
+    """Mount `/api/tenants/{tenantId}/memory/…` on a host's app. The host opens and closes the engine.
+
+    Refusals leave these routes as problem documents without touching the host's error handlers or middleware.
+    """
+    source = engine if callable(engine) else lambda: engine
+    install(app, Door(source, caller_resolver, body_limits or BodyLimits()))
+    for module in (add, reading, feed, retention):
+        app.include_router(module.router)
+    openapi.complete(app)
+
+
+def app_from_environment() -> FastAPI:
+    """The factory that a server is pointed at: `uvicorn --factory api.app:app_from_environment`."""
+    try:
+        return create_app()
+    except (SettingsInvalid, IdentityNotConfigured) as refusal:
+        raise SystemExit(f"The API cannot start:\n{refusal}") from None
+
+
+class _Identity:
+    """The caller resolver, which may need the engine's pool and so comes to be after the routes."""
+
+    def __init__(self, resolver: CallerResolver | None) -> None:
+        self.resolver = resolver
+
+    async def __call__(self, request: Request) -> Caller | None:
+        return await self.resolver(request) if self.resolver is not None else None
+
+
+def _registry() -> CollectorRegistry:
+    registry = CollectorRegistry()
+    ProcessCollector(registry=registry)
+    PlatformCollector(registry=registry)
+    GCCollector(registry=registry)
+    return registry
+
+
+async def _router_refusal(request: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)  # noqa: S101 - registered for nothing else
+    return problems.of_status(error.status_code, error.headers)
