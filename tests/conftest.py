@@ -1,3 +1,3 @@
 """Fixtures on real parts: one PostgreSQL and one Temporal server for the whole session."""
 
-pytest_plugins = ["tests.fixtures.database", "tests.fixtures.temporal"]
+pytest_plugins = ["tests.fixtures.database", "tests.fixtures.temporal", "tests.fixtures.invariants"]
