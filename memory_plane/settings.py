@@ -1,5 +1,6 @@
 """Configuration: one model over the environment and `.env`, validated at start, every problem at once."""
 
+import os
 from collections.abc import Mapping
 from typing import Any, Literal, Self
 
@@ -25,6 +26,8 @@ class Settings(BaseSettings):
     db_statement_timeout_ms: int = Field(15_000, ge=100)
     db_pgbouncer: bool = False
     """Behind PgBouncer in transaction mode: no prepared-statement cache, no session settings at connect."""
+    database_direct_url: SecretStr | None = None
+    """Past PgBouncer, for the worker's DDL: index builds hold a lock of their session."""
     fts_language: str = Field("english", pattern=r"^[a-z_]{1,63}$")
 
     embed_base_url: str | None = None
@@ -97,6 +100,19 @@ class Settings(BaseSettings):
             name.upper(): "***" if isinstance(value, SecretStr) else value
             for name, value in ((name, getattr(self, name)) for name in type(self).model_fields)
         }
+
+    @property
+    def direct_dsn(self) -> str:
+        """Where DDL goes: a session of its own, not through transaction pooling."""
+        return (self.database_direct_url or self.database_url).get_secret_value()
+
+    def secret(self, name: str | None) -> str | None:
+        """The secret that a recipe names by `api_key_env`: from this configuration, `.env` included, or from the
+        environment; None where it names none."""
+        if name is None:
+            return None
+        own = getattr(self, name.lower(), None)
+        return own.get_secret_value() if isinstance(own, SecretStr) else secret_from(os.environ, name)
 
     def default_recipe(self) -> Recipe:
         """What a tenant's first generation is made from."""

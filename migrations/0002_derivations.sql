@@ -39,10 +39,12 @@ CREATE TABLE memory.derivation (
     embed_state text NOT NULL CHECK (embed_state IN ('pending', 'embedded', 'not_configured', 'failed')),
     attempts integer NOT NULL DEFAULT 0,
     last_error text,
+    held_until timestamptz,
     updated_at timestamptz NOT NULL DEFAULT clock_timestamp(),
     PRIMARY KEY (version_id, generation_id)
 );
 COMMENT ON TABLE memory.derivation IS 'the durable to-do list of the embedder and of catch-up; last_error carries no content';
+COMMENT ON COLUMN memory.derivation.held_until IS 'a workflow is on it until then; the reconciler leaves it alone';
 CREATE INDEX derivation_todo ON memory.derivation (tenant_id, generation_id, embed_state) WHERE embed_state <> 'embedded';
 CREATE INDEX derivation_pending ON memory.derivation (updated_at) WHERE embed_state = 'pending';
 CREATE INDEX derivation_generation ON memory.derivation (generation_id, version_id);

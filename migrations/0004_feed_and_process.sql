@@ -32,6 +32,7 @@ CREATE TABLE memory.process_request (
     attempts integer NOT NULL DEFAULT 0,
     last_error text,
     claims integer NOT NULL DEFAULT 0,
+    held_until timestamptz,
     updated_at timestamptz NOT NULL DEFAULT clock_timestamp(),
     PRIMARY KEY (version_id, processor)
 );

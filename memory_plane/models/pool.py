@@ -8,7 +8,7 @@ from typing import Self
 import httpx
 
 from memory_plane.models.chat import ChatClient
-from memory_plane.models.embed import EmbedClient
+from memory_plane.models.embed import EmbedClient, probe_dims
 from memory_plane.models.embedder import Embedder
 from memory_plane.models.endpoint import Endpoint, http_client
 from memory_plane.models.query_cache import QueryCache
@@ -46,6 +46,10 @@ class ModelPool:
             client = EmbedClient(self._http, endpoint, dims, batch_size=self._embed_batch_size)
             self._embedders[key] = Embedder(client, self._cache)
         return self._embedders[key]
+
+    async def dims_of(self, endpoint: Endpoint) -> int:
+        """The size of its vectors, asked of it. Raises EndpointFault, or ModelUnusable outside of 64 to 4000."""
+        return await probe_dims(EmbedClient(self._http, endpoint))
 
     def reranker(self, endpoint: Endpoint, max_doc_chars: int | None = None) -> Reranker:
         key = (endpoint, max_doc_chars)

@@ -1,0 +1,122 @@
+"""One pass of the embedder over the pending versions of a generation, in full batches across documents."""
+
+import asyncio
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+
+from memory_plane.core.embed_text import Slot, slots
+from memory_plane.models.isolate import TextFault
+from memory_plane.plane.embed_target import EmbedTarget
+from memory_plane.store import derivations, vectors
+from memory_plane.store.database import Connection, Pool, connection, in_transaction
+from memory_plane.store.derivations import MissingChunk
+from memory_plane.store.locks import share_documents
+from memory_plane.store.vectors import SlotVector
+
+PAGE_CHUNKS = 256
+"""Chunks whose texts are in memory at a time."""
+AT_ONCE = 2
+"""Batches under way at a time: while one is written the endpoint works on the other."""
+
+Portion = list[tuple[MissingChunk, list[Slot]]]
+
+OnProgress = Callable[[int], None]
+"""Told how many chunks this pass has given vectors so far."""
+
+
+async def write_vectors(
+    pool: Pool, target: EmbedTarget, document_ids: set[str], version_ids: set[str], rows: Sequence[SlotVector]
+) -> set[str]:
+    """Write vectors in one short transaction; the versions that are embedded with it.
+
+    The documents' locks keep a forget out between the check of the versions' status and the commit.
+    """
+
+    async def work(conn: Connection) -> set[str]:
+        await share_documents(conn, target.tenant_id, document_ids)
+        await vectors.write(conn, target.tenant_id, target.table, rows)
+        return await derivations.mark_embedded(conn, target.tenant_id, target.generation_id, version_ids, target.table)
+
+    return await in_transaction(pool, work)
+
+
+@dataclass
+class EmbedPass:
+    """Gives vectors to what has none. `faults` then holds the versions whose text would not embed, with the reason.
+
+    Idempotent: it reads what is missing. Raises the EndpointFault that ended it; what was embedded before is written.
+    """
+
+    pool: Pool
+    target: EmbedTarget
+    version_ids: Sequence[str]
+    batch_size: int
+    on_progress: OnProgress
+    faults: dict[str, str] = field(default_factory=dict)
+    done: int = 0
+
+    async def run(self) -> None:
+        after = ("", -1)
+        while page := await self._page(after):
+            for portions in _pairs(self._portions(page)):
+                results = await asyncio.gather(*(self._portion(each) for each in portions), return_exceptions=True)
+                for result in results:
+                    if isinstance(result, BaseException):
+                        raise result
+            after = (page[-1].version_id, page[-1].ordinal)
+        await write_vectors(self.pool, self.target, set(), set(self.version_ids), [])
+
+    async def _page(self, after: tuple[str, int]) -> list[MissingChunk]:
+        target = self.target
+        async with connection(self.pool) as conn:
+            await derivations.hold(conn, target.tenant_id, target.generation_id, self.version_ids)
+            return await derivations.missing_chunks(
+                conn,
+                target.tenant_id,
+                target.generation_id,
+                self.version_ids,
+                target.table,
+                after=after,
+                limit=PAGE_CHUNKS,
+                neighbours=target.recipe.neighbours,
+            )
+
+    def _portions(self, page: Sequence[MissingChunk]) -> Iterator[Portion]:
+        """The page cut into about one request each. The slots of a chunk stay together: they are written together,
+        so that a chunk whose first slot has a vector has them all."""
+        portion: Portion = []
+        texts = 0
+        for chunk in page:
+            made = slots(self.target.recipe, chunk.source)
+            if portion and texts + len(made) > self.batch_size:
+                yield portion
+                portion, texts = [], 0
+            portion.append((chunk, made))
+            texts += len(made)
+        if portion:
+            yield portion
+
+    async def _portion(self, portion: Portion) -> None:
+        flat = [slot for _, made in portion for slot in made]
+        outcomes = await self.target.embedder.embed_texts([slot.text for slot in flat])
+        by_slot = dict(zip(((slot.chunk_id, slot.slot) for slot in flat), outcomes, strict=True))
+        rows: list[SlotVector] = []
+        for chunk, made in portion:
+            ready: list[SlotVector] = []
+            for slot in made:
+                outcome = by_slot[slot.chunk_id, slot.slot]
+                if isinstance(outcome, TextFault):
+                    self.faults[chunk.version_id] = outcome.reason
+                else:
+                    ready.append(SlotVector(slot.chunk_id, slot.slot, outcome))
+            if len(ready) == len(made):
+                rows.extend(ready)
+                self.done += 1
+        await write_vectors(self.pool, self.target, {chunk.document_id for chunk, _ in portion}, set(), rows)
+        self.on_progress(self.done)
+
+
+def _pairs(portions: Iterator[Portion]) -> Iterator[list[Portion]]:
+    while pair := list(islice(portions, AT_ONCE)):
+        yield pair
