@@ -20,8 +20,15 @@ CREATE TABLE memory.document (
     created_by_principal_id text NOT NULL,
     created_at timestamptz NOT NULL,
     last_seen_at timestamptz NOT NULL,
+    occurred_at timestamptz NOT NULL DEFAULT clock_timestamp(),
+    -- One creator, adapter and audience: whoever sees one document of a stream sees them all (claims apart).
+    stream bigint GENERATED ALWAYS AS (
+        hash_array_extended(access_tags || ARRAY[adapter, created_by_principal_id], 0)
+    ) STORED,
     UNIQUE (tenant_id, adapter, external_ref)
 );
+COMMENT ON COLUMN memory.document.occurred_at IS 'of its newest version; orders a stream: what was said before and after';
+CREATE INDEX document_stream ON memory.document (tenant_id, stream, occurred_at, id);
 CREATE INDEX document_recent ON memory.document (tenant_id, last_seen_at DESC, id);
 CREATE INDEX document_creator ON memory.document (tenant_id, created_by_principal_id, last_seen_at DESC, id);
 CREATE INDEX document_tags ON memory.document USING gin (access_tags);
