@@ -12,6 +12,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from memory_plane.dev.errors import StackError
+from memory_plane.dev.private_files import write_private
+from memory_plane.dev.processes import start_time
 
 _GUARD = Path(__file__).with_name("guard.py")
 _LOG_LIMIT = 16 * 1024 * 1024
@@ -26,27 +28,28 @@ class Account(NamedTuple):
 
 @dataclass(frozen=True)
 class Command:
-    """What to run and how to stop it. ``grace`` is in seconds, from the stop signal to SIGKILL."""
+    """What to run and how to stop it: by signals, each with the seconds it is given, and SIGKILL after the last."""
 
     name: str
     argv: tuple[str, ...]
     log: Path
     cwd: Path = Path("/")
     env: Mapping[str, str] | None = None
-    stop_signal: signal.Signals = signal.SIGTERM
+    stop_signals: tuple[tuple[signal.Signals, float], ...] = ((signal.SIGTERM, 10.0),)
     death_signal: signal.Signals = signal.SIGKILL
-    grace: float = 10.0
+    """What it gets on Linux when its guard is killed."""
     account: Account | None = None
     pass_fds: tuple[int, ...] = ()
+    trace: Path | None = None
+    """A file to note the processes' ids and start times in."""
 
     def guard_argument(self) -> str:
         return json.dumps(
             {
                 "argv": self.argv,
                 "cwd": str(self.cwd),
-                "stop_signal": int(self.stop_signal),
-                "death_signal": int(self.death_signal),
-                "grace": self.grace,
+                "stop": self.stop_signals,
+                "death_signal": self.death_signal,
                 "account": self.account,
                 "pass_fds": self.pass_fds,
             }
@@ -93,6 +96,9 @@ class Child:
         except BaseException:
             os.close(writing)
             raise
+        if command.trace is not None:
+            traces = {process: start_time(process) for process in (guard.pid, pid)}
+            write_private(command.trace, json.dumps(traces) + "\n")
         return cls(command, guard, writing, pid)
 
     @property
@@ -102,7 +108,9 @@ class Child:
 
     async def wait(self) -> int:
         """Wait for its end and return the exit code."""
-        return await self._guard.wait()
+        code = await self._guard.wait()
+        self._close_control()
+        return code
 
     async def stop(self) -> int:
         """Stop it, politely first; return the exit code."""
@@ -114,9 +122,7 @@ class Child:
         if self._control is not None and self.exit_code is None:
             with contextlib.suppress(BrokenPipeError):  # it ended by itself meanwhile
                 os.write(self._control, b"k")
-        code = await self.wait()
-        self._close_control()
-        return code
+        return await self.wait()
 
     def _close_control(self) -> None:
         if self._control is not None:

@@ -19,11 +19,12 @@ SUPERUSER = "postgres"
 class Cluster:
     """``directory`` holds the cluster, the superuser's password and nothing else of importance."""
 
-    def __init__(self, directory: Path, log: Path) -> None:
+    def __init__(self, directory: Path, log: Path, trace: Path | None = None) -> None:
         self.directory = directory.absolute()
         self.path = self.directory / "cluster"
         self.log = log
         self.bin = Path()
+        self._trace = trace
         self._account: Account | None = None
 
     def prepare(self) -> None:
@@ -75,10 +76,13 @@ class Cluster:
                     argv=(str(self.bin / program), *arguments(directory)),
                     log=self.log,
                     env={"PATH": os.environ.get("PATH", os.defpath), "LC_ALL": "C", "TZ": "UTC"},
-                    stop_signal=signal.SIGINT,
+                    # Fast; and at once for a server that was asked to stop in the middle of its crash recovery, which
+                    # may never end then.
+                    stop_signals=((signal.SIGINT, 10.0), (signal.SIGQUIT, 5.0)),
                     death_signal=signal.SIGINT,
                     account=self._account,
                     pass_fds=() if descriptor is None else (descriptor,),
+                    trace=self._trace,
                 )
             )
         finally:

@@ -7,7 +7,8 @@ and a change of user clears it.) If the guard itself is killed, the parent-death
 child on Linux.
 
 Protocol: one JSON line on standard output, ``{"pid": n}`` or ``{"error": text}``; byte ``k`` on
-standard input sends SIGKILL; end of file sends the stop signal, and SIGKILL after the grace.
+standard input sends SIGKILL; end of file sends the stop signals one after the other, each with
+its time to work, and SIGKILL at last.
 The exit code is the child's, 128 + n for signal n, 127 when it could not be started.
 """
 
@@ -67,9 +68,10 @@ def _signal_group(child: "subprocess.Popen[bytes]", signum: int) -> None:
         return
 
 
-def _watch(child: "subprocess.Popen[bytes]", wake: int, stop_signal: int, grace: float) -> None:
-    """Return once the child has ended."""
-    control_open, deadline = True, None
+def _watch(child: "subprocess.Popen[bytes]", wake: int, steps: list[tuple[int, float]]) -> None:
+    """Return once the child has ended. `steps` are stop signals with the seconds that each is given."""
+    control_open = True
+    deadline: float | None = None
     while child.poll() is None:
         sources = [wake, 0] if control_open else [wake]
         left = None if deadline is None else max(0.0, deadline - time.monotonic())
@@ -84,13 +86,14 @@ def _watch(child: "subprocess.Popen[bytes]", wake: int, stop_signal: int, grace:
                 child.kill()
             elif command == b"":
                 control_open, asked_to_stop = False, True
-        if asked_to_stop and deadline is None:
-            child.send_signal(stop_signal)
-            deadline = time.monotonic() + grace
-        elif deadline is not None and time.monotonic() >= deadline:
+        due = deadline is not None and time.monotonic() >= deadline
+        if due and not steps:
             _signal_group(child, signal.SIGKILL)
-            child.kill()
             child.wait()
+        elif due or (asked_to_stop and deadline is None):
+            signum, seconds = steps.pop(0)
+            child.send_signal(signum)
+            deadline = time.monotonic() + seconds
 
 
 def main() -> int:
@@ -107,7 +110,7 @@ def main() -> int:
         return CANNOT_START
     with contextlib.suppress(BrokenPipeError):  # the stack is gone already; standard input says so too
         print(json.dumps({"pid": child.pid}), flush=True)  # noqa: T201 - the protocol
-    _watch(child, wake, spec["stop_signal"], spec["grace"])
+    _watch(child, wake, spec["stop"])
     _signal_group(child, signal.SIGKILL)  # what it left behind in its own group
     return child.returncode if child.returncode >= 0 else 128 - child.returncode
 

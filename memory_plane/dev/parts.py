@@ -1,0 +1,89 @@
+"""The parts of the stack that are programs of ours: the model endpoint, the worker and the API."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Protocol
+
+import httpx
+
+from memory_plane.dev.child import Child, Command
+from memory_plane.dev.errors import StackError
+from memory_plane.dev.ports import HOST
+
+_POLL_SECONDS = 0.05
+
+Probe = Callable[[Child], Awaitable[bool]]
+"""Whether the child is ready to serve."""
+
+
+class Part(Protocol):
+    """Something that can be started, stopped and killed, again and again, on the same state."""
+
+    log: Path
+
+    @property
+    def child(self) -> Child: ...
+
+    async def start(self) -> None:
+        """Start it and wait until it serves; raises StackError."""
+
+    async def stop(self) -> None: ...
+
+    async def kill(self) -> None:
+        """SIGKILL."""
+
+
+class Program:
+    """One of our programs. `title` begins sentences; `patience` is in seconds, from start to ready."""
+
+    def __init__(self, title: str, command: Command, ready: Probe, *, patience: float = 60.0) -> None:
+        self.title = title
+        self.log = command.log
+        self._command = command
+        self._ready = ready
+        self._patience = patience
+        self._child: Child | None = None
+
+    @property
+    def child(self) -> Child:
+        if self._child is None:
+            raise StackError(f"{self.title} has not been started.")
+        return self._child
+
+    async def start(self) -> None:
+        self._child = await Child.start(self._command)
+        try:
+            await asyncio.wait_for(self._until_ready(self._child), self._patience)
+        except StackError:
+            await self._child.stop()
+            raise
+        except TimeoutError:
+            await self._child.stop()
+            raise StackError(f"{self.title} was not ready within {self._patience:.0f} s; see {self.log}.") from None
+
+    async def stop(self) -> None:
+        if self._child is not None:
+            await self._child.stop()
+
+    async def kill(self) -> None:
+        await self.child.kill()
+
+    async def _until_ready(self, child: Child) -> None:
+        while not await self._ready(child):
+            if child.exit_code is not None:
+                raise StackError(f"{self.title} ended at start with exit code {child.exit_code}; see {self.log}.")
+            await asyncio.sleep(_POLL_SECONDS)
+
+
+def answers(port: int, path: str) -> Probe:
+    """Ready when the path answers 200."""
+
+    async def probe(_: Child) -> bool:
+        async with httpx.AsyncClient(base_url=f"http://{HOST}:{port}", timeout=5.0, trust_env=False) as client:
+            try:
+                return (await client.get(path)).status_code == httpx.codes.OK
+            except httpx.TransportError:
+                return False
+
+    return probe
