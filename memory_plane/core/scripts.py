@@ -1,10 +1,12 @@
 """Which characters belong to scripts that are written without spaces between words.
 
-Two sets, as the bodies of regular-expression classes: everything in such a script that costs a model about
-one token a character (`DENSE`), and only what words are made of there (`UNSPACED_LETTERS`).
+Sets as bodies of regular-expression classes: everything in such scripts that costs a model about one token a
+character (`DENSE`); what words are made of there and PostgreSQL's parser keeps together (`UNSPACED_LETTERS`); of
+these the marks that sit on another, and the letters that are often a word alone.
 """
 
 import re
+from unicodedata import category
 
 
 def _class(ranges: str) -> str:
@@ -30,12 +32,22 @@ DENSE = _class(
 )
 
 UNSPACED_LETTERS = _class(
-    "0E01-0E3A 0E40-0E4E 0E81-0EBD 0EC0-0ECE 0EDC-0EDF 0F40-0FBC "
+    "0E01-0E3A 0E40-0E4E 0E81-0EBD 0EC0-0ECE 0EDC-0EDF 0F40-0F84 0F86-0FBC "
     "1000-103F 1050-108F 109A-109D 1100-11FF 1780-17D3 17D7 17DC-17DD "
     "1950-1974 1980-19C9 1A20-1A5E 1A60-1A7C 1AA7 1B00-1B4C "
     "3005-3007 3021-3029 3031-3035 3038-303C 3041-3096 3099-309A 309D-309F 30A1-30FA 30FC-30FF "
     "3105-312F 3131-318E 31A0-31BF 31F0-31FF 3400-4DBF 4E00-9FFF A000-A48C "
-    "A960-A97C A980-A9C0 A9CF A9E0-A9EF A9FA-A9FE AA00-AA4D AA60-AA76 AA7A-AAC2 AADB-AADD "
+    "A960-A97C A980-A9BF A9CF A9E0-A9EF A9FA-A9FE AA00-AA4D AA60-AA76 AA7A-AAC2 AADB-AADD "
     "AC00-D7A3 D7B0-D7C6 D7CB-D7FB F900-FAD9 "
-    "16FE0-16FE4 17000-18CFF 18D00-18D08 1AFF0-1B16F 1B170-1B2FB 20000-323AF"
+    "16FE0-16FE1 16FE3-16FE4 17000-18CFF 18D00-18D08 1AFF0-1B16F 1B170-1B2FB 20000-323AF"
+)
+
+LONE_WORDS = _class("3005-3007 3400-4DBF 4E00-9FFF AC00-D7A3 F900-FAD9 20000-323AF")
+"""Han and Hangul: 猫, 책."""
+
+MARKS = "".join(
+    chr(code)
+    for first, last in ((0x0E00, 0x1B4C), (0x3099, 0x309A), (0xA980, 0xAADD))
+    for code in range(first, last + 1)
+    if category(chr(code)).startswith("M") and re.match(f"[{UNSPACED_LETTERS}]", chr(code))
 )
