@@ -1,9 +1,7 @@
 """One pass of the embedder over the pending versions of a generation, in full batches across documents."""
 
-import asyncio
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import islice
 
 from memory_plane.core.embed_text import Slot, slots
 from memory_plane.models.isolate import TextFault
@@ -16,8 +14,6 @@ from memory_plane.store.vectors import SlotVector
 
 PAGE_CHUNKS = 256
 """Chunks whose texts are in memory at a time."""
-AT_ONCE = 2
-"""Batches under way at a time: while one is written the endpoint works on the other."""
 
 Portion = list[tuple[MissingChunk, list[Slot]]]
 
@@ -59,11 +55,9 @@ class EmbedPass:
     async def run(self) -> None:
         after = ("", -1)
         while page := await self._page(after):
-            for portions in _pairs(self._portions(page)):
-                results = await asyncio.gather(*(self._portion(each) for each in portions), return_exceptions=True)
-                for result in results:
-                    if isinstance(result, BaseException):
-                        raise result
+            # One after the other, each written before the next is asked for: whatever dies, one batch is done twice.
+            for portion in self._portions(page):
+                await self._portion(portion)
             after = (page[-1].version_id, page[-1].ordinal)
         await write_vectors(self.pool, self.target, set(), set(self.version_ids), [])
 
@@ -115,8 +109,3 @@ class EmbedPass:
                 self.done += 1
         await write_vectors(self.pool, self.target, {chunk.document_id for chunk, _ in portion}, set(), rows)
         self.on_progress(self.done)
-
-
-def _pairs(portions: Iterator[Portion]) -> Iterator[list[Portion]]:
-    while pair := list(islice(portions, AT_ONCE)):
-        yield pair
