@@ -3,18 +3,20 @@
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from importlib.metadata import version
+from typing import TypeAlias
 
 from fastapi import FastAPI
 from memory_plane.plane.engine import Engine
 from prometheus_client import CollectorRegistry, GCCollector, PlatformCollector, ProcessCollector
 from starlette.exceptions import HTTPException
-from starlette.requests import Request
+from starlette.requests import HTTPConnection, Request
 from starlette.responses import Response
 
-from api import openapi, problems
+from api import mcp_server, openapi, problems
 from api.body import BodyLimits
 from api.door import Door, install
 from api.identity import CallerResolver, IdentityNotConfigured, resolver_from
+from api.mcp_server import mcp_mounted
 from api.observe import HttpMetrics, Observe
 from api.routes import add, feed, operations, reading, retention
 from api.serving import Serving
@@ -25,7 +27,7 @@ from memory_plane.plane.ports import GrantStore, SourceProvider
 from memory_plane.settings import Settings, SettingsInvalid
 
 DESCRIPTION = "A durable memory for agents: capture, search, list, follow and forget, tenant by tenant."
-EngineSource = Engine | Callable[[], Engine]
+EngineSource: TypeAlias = Engine | Callable[[], Engine]
 
 
 def create_app(
@@ -66,6 +68,7 @@ def create_app(
             app.state.memory_health = Health(opened.pool, settings, opened.temporal_health)
             stack.push_async_callback(serving.end)
             await serving.begin(opened)
+            await stack.enter_async_context(mcp_mounted(app, allow_forget=settings.memory_mcp_allow_forget))
             yield
 
     app = FastAPI(
@@ -84,6 +87,7 @@ def create_app(
     app.add_exception_handler(HTTPException, _router_refusal)
     register_memory_routes(app, serving.engine, identity, body_limits=body_limits)
     app.include_router(operations.router)
+    app.router.routes.append(mcp_server.route())
     return app
 
 
@@ -98,7 +102,7 @@ def register_memory_routes(
 
     Refusals leave these routes as problem documents without touching the host's error handlers or middleware.
     """
-    source = engine if callable(engine) else lambda: engine
+    source = (lambda: engine) if isinstance(engine, Engine) else engine
     install(app, Door(source, caller_resolver, body_limits or BodyLimits()))
     for module in (add, reading, feed, retention):
         app.include_router(module.router)
@@ -119,7 +123,7 @@ class _Identity:
     def __init__(self, resolver: CallerResolver | None) -> None:
         self.resolver = resolver
 
-    async def __call__(self, request: Request) -> Caller | None:
+    async def __call__(self, request: HTTPConnection) -> Caller | None:
         return await self.resolver(request) if self.resolver is not None else None
 
 

@@ -40,7 +40,7 @@ class JsonRequest(Request):
 
     async def load(self, limits: BodyLimits) -> None:
         """Raises TooLarge, Invalid, or HttpRefusal for a slow body or another content type."""
-        self._raw = await _read(self, limits)
+        self._raw = await read_body(self, limits)
         if not self._raw.strip():
             self._raw = b""
             return
@@ -74,7 +74,8 @@ def parse_json(raw: bytes) -> Any:
     return value
 
 
-async def _read(request: Request, limits: BodyLimits) -> bytes:
+async def read_body(request: Request, limits: BodyLimits) -> bytes:
+    """Raises TooLarge as soon as that is known, and HttpRefusal when the body keeps us waiting."""
     declared = request.headers.get("content-length", "")
     if declared.isdigit() and int(declared) > limits.max_bytes:
         raise _too_large(limits)

@@ -13,6 +13,7 @@ from api.door import log_unexpected
 from api.request_id import HEADER, request_id
 
 _access_log = logging.getLogger("memory_plane.access")
+_FIXED_PATHS = frozenset({"/mcp", "/openapi.json"})
 _BUCKETS = (0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30)
 
 
@@ -80,8 +81,10 @@ class Observe:
 
 def template(scope: Any) -> str:
     """The route's pattern, never the path: paths carry ids."""
-    route = scope.get("route")
-    return str(getattr(route, "path", None) or "unmatched")
+    pattern = getattr(scope.get("route"), "path", None)
+    if pattern is None and scope["path"] in _FIXED_PATHS:
+        pattern = scope["path"]
+    return str(pattern or "unmatched")
 
 
 def _method(scope: Scope) -> str:

@@ -1,11 +1,13 @@
 """The parts of the OpenAPI document that are said once: refusals with examples, the security scheme."""
 
+import json
 from collections.abc import Callable
 from typing import Any
 
 from fastapi import FastAPI
 
 from api.problems import MEDIA_TYPE, Problem, ProblemField
+from api.request_id import HEADER
 
 BEARER = "bearer"
 
@@ -84,7 +86,7 @@ def refused(status: int) -> dict[str, Any]:
         "content": {MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}, "example": example}},
     }
     if status in (409, 503):
-        response["headers"] = _RETRY_AFTER
+        response["headers"] = dict(_RETRY_AFTER)
     return response
 
 
@@ -113,11 +115,20 @@ def _complete(document: dict[str, Any]) -> None:
         schema = model.model_json_schema(ref_template="#/components/schemas/{model}")
         schema.pop("$defs", None)
         schemas.setdefault(model.__name__, schema)
+    components.setdefault("headers", {})[HEADER] = {
+        "description": "Names the request in our logs: the one that was sent, or a new one.",
+        "schema": {"type": "string"},
+    }
     for operations in document["paths"].values():
         for operation in operations.values():
             if "x-memory-grant" in operation:
                 operation["security"] = [{BEARER: []}]
                 _drop_default_422(operation["responses"])
+                for response in operation["responses"].values():
+                    response.setdefault("headers", {})[HEADER] = {"$ref": f"#/components/headers/{HEADER}"}
+    if "HTTPValidationError" not in json.dumps(document["paths"]):
+        for name in ("HTTPValidationError", "ValidationError"):
+            schemas.pop(name, None)
 
 
 def _drop_default_422(responses: dict[str, Any]) -> None:

@@ -70,6 +70,9 @@ class Settings(BaseSettings):
     distill_tenants: list[str] = []
     distill_principal: str = "distiller"
 
+    memory_mcp_allow_forget: bool = False
+    """Whether the MCP tools at /mcp include memory_forget."""
+
     memory_metrics_port: int | None = Field(None, ge=0, le=65_535)
     memory_log_level: Literal["debug", "info", "warning", "error"] = "info"
     memory_build_id: str | None = None

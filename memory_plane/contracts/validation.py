@@ -12,6 +12,7 @@ from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 from memory_plane.contracts.errors import FieldError, Invalid
 
 MOST_ERRORS = 20
+NAMED_IN_DETAIL = 3
 LONGEST_NAME = 100
 IDENTITY_FIELDS = frozenset({"tenant_id", "principal_id", "tenantId", "principalId"})
 
@@ -74,8 +75,8 @@ def invalid(error: ValidationError, model: type[BaseModel] | None = None) -> Inv
 
 def refusal(errors: Sequence[FieldError]) -> Invalid:
     """One sentence over the field errors, so that who reads only `detail` knows as well."""
-    named = "; ".join(f"{error.field} {error.message}" if error.field else error.message for error in errors[:3])
-    more = f" (and {len(errors) - 3} more)" if len(errors) > 3 else ""
+    named = "; ".join(f"{error.field or 'the body'} {error.message}" for error in errors[:NAMED_IN_DETAIL])
+    more = f" (and {len(errors) - NAMED_IN_DETAIL} more)" if len(errors) > NAMED_IN_DETAIL else ""
     return Invalid(f"The request is not valid: {named}{more}.", errors=errors)
 
 
@@ -119,7 +120,7 @@ def _unknown(path: str, model: type[BaseModel] | None) -> str:
     if name in IDENTITY_FIELDS:
         return "is not taken from a request: who is calling comes from the credential alone; leave it out"
     meant = get_close_matches(name, _names(model), n=1) if model is not None and "." not in path else []
-    return "is not a known field" + (f"; was {meant[0]} meant?" if meant else "")
+    return "is not a known field" + (f" (perhaps {meant[0]})" if meant else "")
 
 
 def _names(model: type[BaseModel]) -> list[str]:

@@ -22,7 +22,7 @@ def refused(model: type[BaseModel], body: Any) -> Invalid:
     ("model", "body", "field", "sentence"),
     [
         (AddRequest, {"text": "x"}, "title", "is required"),
-        (AddRequest, GOOD | {"acess_tags": []}, "acess_tags", "was access_tags meant?"),
+        (AddRequest, GOOD | {"acess_tags": []}, "acess_tags", "(perhaps access_tags)"),
         (AddRequest, GOOD | {"zzz": 1}, "zzz", "is not a known field"),
         (AddRequest, GOOD | {"tenant_id": "t"}, "tenant_id", "comes from the credential alone"),
         (AddItem, GOOD | {"principalId": "p"}, "principalId", "comes from the credential alone"),
