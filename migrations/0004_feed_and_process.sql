@@ -3,7 +3,7 @@
 CREATE TABLE memory.tenant_counter (
     tenant_id text PRIMARY KEY,
     position bigint NOT NULL
-);
+) WITH (fillfactor = 20); -- the hottest rows there are: room for their next versions on the same page
 COMMENT ON TABLE memory.tenant_counter IS 'advanced in the same last statement that writes feed events, so that commit order is position order';
 
 CREATE TABLE memory.feed_event (

@@ -11,7 +11,8 @@ from memory_plane.core.conditions import SHIPPED_CONDITIONS, ConditionRegistry
 from memory_plane.core.visibility import SEARCH, Visibility
 from memory_plane.plane.ports import GrantStore
 from memory_plane.store import lineage
-from memory_plane.store.database import Connection
+from memory_plane.store.database import Connection, Pool
+from memory_plane.store.grants import PostgresGrantStore
 from memory_plane.store.lineage import LineageRow
 
 _log = logging.getLogger(__name__)
@@ -26,6 +27,14 @@ class Access:
         self._grant_store = grant_store
         self._registry = registry
         self._problems_told: set[tuple[str, str]] = set()
+
+    @property
+    def grant_store(self) -> GrantStore | None:
+        return self._grant_store
+
+    def writes_grants_in(self, pool: Pool) -> bool:
+        """Whether grants live in the database of this pool, so that a capture's transaction can write them."""
+        return isinstance(self._grant_store, PostgresGrantStore) and self._grant_store.is_on(pool)
 
     async def visibility(self, caller: Caller) -> Visibility:
         rules = None

@@ -1,7 +1,7 @@
 """What a host may inject. Each port has a default of ours and a fake that passes the same tests."""
 
 from collections.abc import Sequence
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from memory_plane.core.grants import GrantRule
 
@@ -14,6 +14,7 @@ class GrantStore(Protocol):
         ...
 
 
+@runtime_checkable
 class WritableGrantStore(GrantStore, Protocol):
     async def put_grant(self, tenant_id: str, rule: GrantRule) -> None: ...
 
@@ -31,4 +32,13 @@ class WorkflowStarter(Protocol):
 
     async def wait_ingest(self, tenant_id: str, version_ids: Sequence[str], timeout: float) -> bool:
         """Wait for the ingest's end, at most `timeout` seconds; False when it is still going on."""
+        ...
+
+
+@runtime_checkable
+class HealthChecked(Protocol):
+    """A starter that can tell whether its server is there."""
+
+    async def check_health(self) -> None:
+        """Raises OSError or TimeoutError when it cannot be reached."""
         ...

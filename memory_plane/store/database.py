@@ -37,7 +37,16 @@ OUTAGES = (
     asyncpg.TooManyConnectionsError,
     asyncpg.AdminShutdownError,
     asyncpg.CrashShutdownError,
+    asyncpg.InvalidAuthorizationSpecificationError,
+    asyncpg.InvalidCatalogNameError,
 )
+
+
+class StatementFailed(Exception):
+    """The database refused a statement for a reason that no caller can mend: a fault of ours.
+
+    Says the SQLSTATE alone. The server's own words, and asyncpg's, quote parameters, and those are what people wrote.
+    """
 
 
 async def _prepare(connection: "asyncpg.Connection[asyncpg.Record]") -> None:
@@ -74,7 +83,10 @@ async def open_pool(settings: Settings, *, max_size: int | None = None) -> Pool:
 
 @asynccontextmanager
 async def connection(pool: Pool) -> AsyncIterator[Connection]:
-    """A pooled connection, waited for at most ACQUIRE_TIMEOUT; an outage becomes `Unavailable`."""
+    """A pooled connection, waited for at most ACQUIRE_TIMEOUT.
+
+    An outage becomes `Unavailable`, any other error that leaves the block `StatementFailed`, but for lock conflicts.
+    """
     try:
         async with pool.acquire(timeout=ACQUIRE_TIMEOUT) as acquired:
             yield acquired
@@ -90,6 +102,16 @@ async def connection(pool: Pool) -> AsyncIterator[Connection]:
             code="database_unavailable",
             retry_after=2,
         ) from None
+    except asyncpg.QueryCanceledError:
+        raise Unavailable(
+            "The database took too long over this; nothing was promised. Try again.",
+            code="statement_timeout",
+            retry_after=2,
+        ) from None
+    except LOCK_CONFLICTS:
+        raise
+    except asyncpg.PostgresError as failure:
+        raise StatementFailed(f"{type(failure).__name__} ({failure.sqlstate})") from None
 
 
 @asynccontextmanager

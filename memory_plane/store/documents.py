@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 from memory_plane.store.database import Connection
@@ -19,6 +20,7 @@ class NewDocument:
     kind: str
     access_tags: Sequence[str]
     attributes: Mapping[str, Any]
+    occurred_at: datetime | None
     created_by: str
 
 
@@ -30,7 +32,8 @@ class LockedDocument:
     created_by: str
     access_tags: tuple[str, ...]
     is_new: bool
-    live_generation_id: str | None
+    live: tuple[str, str] | None
+    """Id and stamp of the live generation, as of `LiveGeneration`."""
 
 
 async def insert_or_lock(conn: Connection, document: NewDocument) -> LockedDocument:
@@ -44,14 +47,14 @@ async def insert_or_lock(conn: Connection, document: NewDocument) -> LockedDocum
         WITH document AS (
             INSERT INTO memory.document AS d
                 (id, tenant_id, adapter, external_ref, title, kind, access_tags, attributes,
-                 created_by_principal_id, created_at, last_seen_at)
-            VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, clock_timestamp(), clock_timestamp())
+                 created_by_principal_id, occurred_at, created_at, last_seen_at)
+            VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9,
+                    coalesce($10, clock_timestamp()), clock_timestamp(), clock_timestamp())
             ON CONFLICT (tenant_id, adapter, external_ref) DO UPDATE SET last_seen_at = clock_timestamp()
             RETURNING id, created_by_principal_id, access_tags
         )
-        SELECT document.*,
-               (SELECT id FROM memory.generation WHERE tenant_id = $2 AND state = 'live') AS live_generation_id
-        FROM document
+        SELECT document.*, g.id AS generation_id, g.xmin::text AS generation_stamp
+        FROM document LEFT JOIN memory.generation g ON g.tenant_id = $2 AND g.state = 'live'
         """,
         document.id,
         document.tenant_id,
@@ -62,6 +65,7 @@ async def insert_or_lock(conn: Connection, document: NewDocument) -> LockedDocum
         document.access_tags,
         document.attributes,
         document.created_by,
+        document.occurred_at,
     )
     assert row is not None, "an upsert returns its row"  # noqa: S101
     return LockedDocument(
@@ -69,7 +73,7 @@ async def insert_or_lock(conn: Connection, document: NewDocument) -> LockedDocum
         created_by=row["created_by_principal_id"],
         access_tags=tuple(row["access_tags"]),
         is_new=row["id"] == document.id,
-        live_generation_id=row["live_generation_id"],
+        live=None if row["generation_id"] is None else (row["generation_id"], row["generation_stamp"]),
     )
 
 

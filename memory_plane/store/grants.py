@@ -21,6 +21,9 @@ class PostgresGrantStore:
     def __init__(self, pool: Pool) -> None:
         self._pool = pool
 
+    def is_on(self, pool: Pool) -> bool:
+        return pool is self._pool
+
     async def collect_grants(self, principal_id: str, tenant_id: str) -> Sequence[GrantRule]:
         async with connection(self._pool) as conn:
             rows = await conn.fetch(

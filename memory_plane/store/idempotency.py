@@ -1,6 +1,7 @@
 """Idempotency keys: what was answered to a key, kept for a day. A row holds ids and a keyed hash, never content."""
 
 from dataclasses import dataclass
+from typing import Literal
 
 from memory_plane.store.database import Connection
 
@@ -12,7 +13,7 @@ class Answered:
     body_hash: str
     document_id: str
     version_id: str
-    status: str
+    status: Literal["captured", "noop"]
     grants_materialized: bool | None
 
 

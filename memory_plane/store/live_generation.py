@@ -10,16 +10,20 @@ from memory_plane.store.embed_models import model_for
 
 @dataclass(frozen=True, slots=True)
 class LiveGeneration:
+    """`stamp` is another one once the row has changed: a recipe may get an endpoint in place."""
+
     id: str
+    stamp: str
     recipe: Recipe
 
 
 async def live_generation(conn: Connection, tenant_id: str) -> LiveGeneration | None:
     """None before the tenant's first capture."""
     row = await conn.fetchrow(
-        "SELECT id, recipe FROM memory.generation WHERE tenant_id = $1 AND state = 'live'", tenant_id
+        "SELECT id, xmin::text AS stamp, recipe FROM memory.generation WHERE tenant_id = $1 AND state = 'live'",
+        tenant_id,
     )
-    return None if row is None else LiveGeneration(row["id"], Recipe.model_validate(row["recipe"]))
+    return None if row is None else LiveGeneration(row["id"], row["stamp"], Recipe.model_validate(row["recipe"]))
 
 
 async def make_first_generation(conn: Connection, tenant_id: str, recipe: Recipe) -> None:

@@ -1,7 +1,8 @@
 """The versions of one document, read and changed under the document's lock."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import datetime
 from typing import Any
 
 from memory_plane.contracts.enums import EmbedState, RetentionClass
@@ -40,6 +41,10 @@ class DocumentState:
     """It has had versions, and all of them are tombstoned."""
     raw_capture_id: str | None
     """The raw capture of the same payload, where it was captured before."""
+
+    def without_active(self) -> "DocumentState":
+        """After its active version has been deprecated."""
+        return replace(self, active=None)
 
 
 async def document_state(
@@ -90,6 +95,7 @@ async def replace_active(
     title: str,
     kind: str,
     attributes: Mapping[str, Any],
+    occurred_at: datetime | None,
     access_tags: Sequence[str],
 ) -> None:
     """Make room for the next version, which an index lets be the only active one, and give the document its face."""
@@ -99,7 +105,8 @@ async def replace_active(
             UPDATE memory.version SET status = 'superseded', status_at = clock_timestamp()
             WHERE tenant_id = $1 AND document_id = $2 AND status = 'active'
         )
-        UPDATE memory.document SET title = $3, kind = $4, attributes = $5, access_tags = $6
+        UPDATE memory.document
+        SET title = $3, kind = $4, attributes = $5, occurred_at = coalesce($6, clock_timestamp()), access_tags = $7
         WHERE tenant_id = $1 AND id = $2
         """,
         tenant_id,
@@ -107,6 +114,7 @@ async def replace_active(
         title,
         kind,
         attributes,
+        occurred_at,
         access_tags,
     )
 
@@ -136,7 +144,7 @@ async def drive_embed_again(conn: Connection, tenant_id: str, version_id: str, g
     await conn.execute(
         """
         UPDATE memory.derivation
-        SET embed_state = 'pending', attempts = 0, last_error = NULL, updated_at = clock_timestamp()
+        SET embed_state = 'pending', attempts = 0, last_error = NULL, held_until = NULL, updated_at = clock_timestamp()
         WHERE tenant_id = $1 AND version_id = $2 AND generation_id = $3 AND embed_state = 'failed'
         """,
         tenant_id,
@@ -152,7 +160,7 @@ async def request_process(conn: Connection, tenant_id: str, version_id: str, pro
         INSERT INTO memory.process_request AS p (version_id, processor, tenant_id, state)
         SELECT $2, processor, $1, 'pending' FROM unnest($3::text[]) AS processor
         ON CONFLICT (version_id, processor) DO UPDATE
-        SET state = 'pending', attempts = 0, last_error = NULL, updated_at = clock_timestamp()
+        SET state = 'pending', attempts = 0, last_error = NULL, held_until = NULL, updated_at = clock_timestamp()
         WHERE p.state = 'quarantined'
         """,
         tenant_id,

@@ -1,0 +1,390 @@
+"""The one transaction that writes a capture: short, in the global lock order, safe to run again from its start."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from memory_plane.contracts.enums import EdgeRel, EmbedState, EndpointType, FeedEventKind, RetentionClass, Verb
+from memory_plane.contracts.errors import Forbidden, KeyReused
+from memory_plane.contracts.ids import IdKind, new_id
+from memory_plane.core.access_tags import share_principals
+from memory_plane.core.embed_text import text_to_embed
+from memory_plane.core.planning import CapturePlan
+from memory_plane.core.visibility import Visibility
+from memory_plane.plane.audience import Audience, decide_audience, named_owners
+from memory_plane.plane.capture_request import CaptureRequest
+from memory_plane.plane.captured import Captured, CapturedChunk, ForeignShare
+from memory_plane.plane.references import References, lock_references
+from memory_plane.store import audience_requests, captures, documents, grants, graph, idempotency, locks, versions
+from memory_plane.store.captures import Derived, NewChunk, NewVersion
+from memory_plane.store.database import Connection
+from memory_plane.store.documents import LockedDocument, NewDocument
+from memory_plane.store.feed_events import Event, append_events
+from memory_plane.store.graph import Edge
+from memory_plane.store.idempotency import Answered
+from memory_plane.store.live_generation import LiveGeneration
+from memory_plane.store.versions import ActiveVersion, DocumentState
+
+
+class StartOver(Exception):
+    """What was decided before the locks is not true under them; nothing has been written."""
+
+
+class LiveGenerationMoved(StartOver):
+    """The plan was made for another generation, or for another recipe of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class CaptureTransaction:
+    """`grants_are_ours`: share rules go into our own table, here, and not to a foreign store after the commit."""
+
+    conn: Connection
+    visibility: Visibility
+    request: CaptureRequest
+    plan: CapturePlan
+    live: LiveGeneration
+    grants_are_ours: bool
+
+    async def run(self) -> Captured:
+        caller, keyed = self.request.caller, self.request.keyed
+        await locks.enter_capture(self.conn, caller.tenant_id, caller.principal_id, keyed.key if keyed else None)
+        if keyed:
+            answer = await idempotency.answered(self.conn, caller.tenant_id, caller.principal_id, keyed.key)
+            if answer is not None:
+                return await self._replay(answer)
+        references = await self._lock_references()
+        document, audience = await self._enter_document(references)
+        if document.is_new:
+            return await self._write(document, audience, references, state=None, events=[])
+        self._require_writer(document)
+        return await self._capture_again(document, references)
+
+    async def _lock_references(self) -> References:
+        edges = self.plan.edges
+        if not edges:
+            return References()
+        source = self.request.document
+        own = await documents.find(self.conn, self._tenant, source.adapter, source.external_ref)
+        return await lock_references(self.conn, self.visibility, own, edges)
+
+    async def _enter_document(self, references: References) -> tuple[LockedDocument, Audience]:
+        """The document under its lock, and the audience it has if it is new."""
+        caller, plan = self.request.caller, self.plan
+        document_id = new_id(IdKind.DOCUMENT)
+        audience = self._decide(document_id, caller.principal_id, None, references)
+        document = await documents.insert_or_lock(
+            self.conn,
+            NewDocument(
+                id=document_id,
+                tenant_id=caller.tenant_id,
+                adapter=self.request.document.adapter,
+                external_ref=self.request.document.external_ref,
+                title=plan.title,
+                kind=plan.kind,
+                access_tags=audience.tags,
+                attributes=plan.attributes,
+                occurred_at=plan.occurred_at,
+                created_by=caller.principal_id,
+            ),
+        )
+        if document.live != (self.live.id, self.live.stamp):
+            raise LiveGenerationMoved
+        if plan.edges and not document.is_new and document.id not in references.locked_documents:
+            raise StartOver
+        return document, audience
+
+    def _decide(self, document_id: str, owner: str, current: Sequence[str] | None, references: References) -> Audience:
+        return decide_audience(
+            self.request.wanted,
+            tenant_id=self._tenant,
+            document_id=document_id,
+            owner=owner,
+            current=current,
+            references=references,
+        )
+
+    def _require_writer(self, document: LockedDocument) -> None:
+        """Who is refused learns only that the name is taken."""
+        if document.created_by == self.request.caller.principal_id:
+            return
+        if not any(self.visibility.allows(tag, Verb.ADD) for tag in document.access_tags):
+            raise Forbidden(
+                "This adapter and external_ref name a document that is not yours to write; use another external_ref.",
+                code="not_document_writer",
+            )
+        if self.request.wanted.is_given:
+            raise Forbidden(
+                "Only the creator of this document may set access_tags or share; leave them out.",
+                code="not_document_owner",
+            )
+
+    async def _capture_again(self, document: LockedDocument, references: References) -> Captured:
+        state = await versions.document_state(
+            self.conn,
+            self._tenant,
+            document.id,
+            generation_id=self.live.id,
+            source_hash=self.request.raw.source_hash,
+        )
+        events: list[Event] = []
+        if state.active and state.active.is_expired:
+            await versions.deprecate_expired(self.conn, self._tenant, state.active.id)
+            events.append(Event(FeedEventKind.DEPRECATED, document.id, state.active.id))
+            state = state.without_active()
+        current = None if state.is_forgotten else document.access_tags
+        audience = self._decide(document.id, document.created_by, current, references)
+        if state.active and state.active.content_hash == self.plan.content_hash:
+            return await self._noop(document, audience, references, state.active)
+        return await self._write(document, audience, references, state, events)
+
+    async def _write(
+        self,
+        document: LockedDocument,
+        audience: Audience,
+        references: References,
+        state: DocumentState | None,
+        events: list[Event],
+    ) -> Captured:
+        """A new version; `state` None: of a new document, which has been inserted with its face and tags."""
+        plan, request = self.plan, self.request
+        version = self._version(document.id, state)
+        if state is not None:
+            await versions.replace_active(
+                self.conn,
+                self._tenant,
+                document.id,
+                title=plan.title,
+                kind=plan.kind,
+                attributes=plan.attributes,
+                occurred_at=plan.occurred_at,
+                access_tags=audience.tags,
+            )
+        edges = await self._edges(document.id, version.id)
+        derived = self._derived()
+        reused = state.raw_capture_id if state else None
+        materialized = self._materialized(audience)
+        await captures.write(
+            self.conn,
+            version,
+            derived,
+            raw_capture_id=reused or new_id(IdKind.RAW_CAPTURE),
+            adapter=request.document.adapter,
+            raw=None if reused else request.raw,
+            edges=edges,
+            processors=request.processors,
+            keyed=request.keyed,
+            grants_materialized=materialized,
+        )
+        requests = await self._ask_widening(document.id, version.id, audience, references)
+        await self._share(document, version.id, audience)
+        events.append(Event(FeedEventKind.CAPTURED, document.id, version.id))
+        if state is not None and not state.is_forgotten:
+            events += self._audience_events(document, audience)
+        await append_events(self.conn, self._tenant, events)
+        return Captured(
+            document_id=document.id,
+            version_id=version.id,
+            status="captured",
+            generation_id=self.live.id,
+            embed_state=derived.embed_state,
+            process_pending=bool(request.processors),
+            chunks=self._captured_chunks(derived),
+            grants_materialized=materialized,
+            audience_request_ids=requests,
+            foreign_share=self._foreign_share(document, version.id, audience),
+        )
+
+    async def _noop(
+        self, document: LockedDocument, audience: Audience, references: References, active: ActiveVersion
+    ) -> Captured:
+        """The same content again: no version and no raw capture, but what was given beside the content is applied."""
+        request = self.request
+        events: list[Event] = []
+        if request.wanted.is_given and tuple(audience.tags) != document.access_tags:
+            await documents.retag(self.conn, self._tenant, document.id, audience.tags)
+            events += self._audience_events(document, audience)
+        events += await self._reclass(document.id, active)
+        embed_state = active.embed_state
+        if embed_state is EmbedState.FAILED:
+            await versions.drive_embed_again(self.conn, self._tenant, active.id, self.live.id)
+            embed_state = EmbedState.PENDING
+        process_pending = False
+        if request.processors:
+            await versions.request_process(self.conn, self._tenant, active.id, request.processors)
+            process_pending = (await versions.remaining(self.conn, self._tenant, [active.id]))[
+                active.id
+            ].process_pending
+        materialized = self._materialized(audience)
+        if request.keyed:
+            await idempotency.remember(
+                self.conn,
+                self._tenant,
+                request.keyed,
+                document_id=document.id,
+                version_id=active.id,
+                status="noop",
+                grants_materialized=materialized,
+            )
+        requests = await self._ask_widening(document.id, active.id, audience, references)
+        await self._share(document, active.id, audience)
+        await append_events(self.conn, self._tenant, events)
+        return Captured(
+            document_id=document.id,
+            version_id=active.id,
+            status="noop",
+            generation_id=self.live.id,
+            embed_state=embed_state,
+            process_pending=process_pending,
+            grants_materialized=materialized,
+            audience_request_ids=requests,
+            foreign_share=self._foreign_share(document, active.id, audience),
+        )
+
+    async def _replay(self, answer: Answered) -> Captured:
+        keyed = self.request.keyed
+        if keyed is None or answer.body_hash != keyed.body_hash:
+            raise KeyReused("This Idempotency-Key was used with another body within the last 24 hours; take a new key.")
+        left = (await versions.remaining(self.conn, self._tenant, [answer.version_id])).get(answer.version_id)
+        return Captured(
+            document_id=answer.document_id,
+            version_id=answer.version_id,
+            status=answer.status,
+            generation_id=self.live.id,
+            embed_state=left.embed_state if left else None,
+            process_pending=left.process_pending if left else False,
+            replayed=True,
+            grants_materialized=answer.grants_materialized,
+            foreign_share=self._foreign_share_again(answer),
+        )
+
+    def _foreign_share_again(self, answer: Answered) -> ForeignShare | None:
+        """Rules that a foreign store may never have got: only a creator shares, so the owner is the caller."""
+        share, owner = self.request.wanted.share, self.request.caller.principal_id
+        if answer.grants_materialized is not False or self.grants_are_ours or share is None:
+            return None
+        return ForeignShare(answer.document_id, answer.version_id, owner, share_principals(owner, share), ())
+
+    async def _reclass(self, document_id: str, active: ActiveVersion) -> list[Event]:
+        """A class given with the same content is applied for the version's creator; for others it says nothing."""
+        wanted: RetentionClass | None = self.request.retention_class
+        mine = active.created_by == self.request.caller.principal_id
+        if wanted is None or wanted == active.retention_class or not mine:
+            return []
+        await versions.reclass(self.conn, self._tenant, active.id, wanted)
+        return [Event(FeedEventKind.RECLASSED, document_id, active.id)]
+
+    def _audience_events(self, document: LockedDocument, audience: Audience) -> list[Event]:
+        """Everybody is told that tags changed, for a mirror may have to hide; who gained sight, that there is more."""
+        before, after = set(document.access_tags), set(audience.tags)
+        if before == after:
+            return []
+        events = [Event(FeedEventKind.RETAGGED, document.id)]
+        if self.request.wanted.share is not None and after - before:
+            events.append(Event(FeedEventKind.SHARED, document.id))
+        return events
+
+    async def _share(self, document: LockedDocument, version_id: str, audience: Audience) -> None:
+        if audience.peers is None or not self.grants_are_ours:
+            return
+        if not document.is_new:
+            await grants.revoke_share_rules(self.conn, self._tenant, [document.id], keep=named_owners(audience.tags))
+        if audience.peers:
+            rules = grants.share_rules(self._tenant, document.id, version_id, document.created_by, audience.peers)
+            await grants.put_rules(self.conn, self._tenant, rules)
+
+    def _foreign_share(self, document: LockedDocument, version_id: str, audience: Audience) -> ForeignShare | None:
+        if audience.peers is None or self.grants_are_ours:
+            return None
+        dropped = named_owners(document.access_tags) - named_owners(audience.tags)
+        return ForeignShare(document.id, version_id, document.created_by, audience.peers, sorted(dropped))
+
+    def _materialized(self, audience: Audience) -> bool | None:
+        """None where nobody is shared with; False until a foreign store has taken the rules."""
+        return self.grants_are_ours if audience.peers else None
+
+    async def _ask_widening(
+        self, document_id: str, version_id: str, audience: Audience, references: References
+    ) -> list[str]:
+        requests = []
+        if audience.unapproved:
+            for source_version_id, source_tags in references.tags_by_source.items():
+                beyond = [tag for tag in audience.unapproved if tag not in source_tags]
+                asked = beyond and await audience_requests.ask(
+                    self.conn,
+                    self._tenant,
+                    document_id=document_id,
+                    version_id=version_id,
+                    source_version_id=source_version_id,
+                    tags=beyond,
+                    requested_by=self.request.caller.principal_id,
+                )
+                if asked:
+                    requests.append(asked)
+        return requests
+
+    async def _edges(self, document_id: str, version_id: str) -> list[Edge]:
+        """What a capture mentions is mentioned by its document; what it is derived from, by this version of it."""
+        edges = [Edge(edge.rel, EndpointType.VERSION, version_id, edge.to_type, edge.to_id) for edge in self.plan.edges]
+        if self.plan.entities:
+            labels = {(entity.kind, entity.identifier): entity.label for entity in self.plan.entities}
+            entities = await graph.keep_entities(self.conn, self._tenant, labels)
+            edges += [
+                Edge(EdgeRel.MENTIONS, EndpointType.DOCUMENT, document_id, EndpointType.ENTITY, entity_id)
+                for entity_id in entities.values()
+            ]
+        return edges
+
+    def _derived(self) -> Derived:
+        return Derived(
+            generation_id=self.live.id,
+            embed_state=EmbedState.PENDING if self.live.recipe.embed else EmbedState.NOT_CONFIGURED,
+            chunks=[
+                NewChunk(
+                    id=new_id(IdKind.CHUNK),
+                    text=chunk.text,
+                    context=chunk.context,
+                    grams=chunk.grams,
+                    span_start=chunk.start,
+                    span_end=chunk.end,
+                    token_count=chunk.token_count,
+                    role=chunk.role,
+                )
+                for chunk in self.plan.chunks
+            ],
+        )
+
+    def _captured_chunks(self, derived: Derived) -> list[CapturedChunk]:
+        embed = self.live.recipe.embed
+        if embed is None:
+            return []
+        return [CapturedChunk(chunk.id, text_to_embed(embed, chunk.context, chunk.text)) for chunk in derived.chunks]
+
+    def _version(self, document_id: str, state: DocumentState | None) -> NewVersion:
+        plan = self.plan
+        return NewVersion(
+            id=new_id(IdKind.VERSION),
+            tenant_id=self._tenant,
+            document_id=document_id,
+            number=state.last_number + 1 if state else 1,
+            supersedes_version_id=state.active.id if state and state.active else None,
+            title=plan.title,
+            kind=plan.kind,
+            content_hash=plan.content_hash,
+            occurred_at=plan.occurred_at,
+            valid_from=plan.valid_from,
+            valid_until=plan.valid_until,
+            temporal_class=plan.temporal_class,
+            retention_class=plan.retention_class,
+            provenance=plan.provenance,
+            lineage=plan.lineage,
+            created_by=self.request.caller.principal_id,
+            created_by_kind=plan.created_by_kind,
+            generator_agent_id=plan.generator_agent_id,
+            authority=plan.authority,
+            actor_count=plan.actor_count,
+            has_social_signal=plan.has_social_signal,
+            attributes=plan.attributes,
+        )
+
+    @property
+    def _tenant(self) -> str:
+        return self.request.caller.tenant_id
