@@ -35,14 +35,20 @@ class Part(Protocol):
 
 
 class Program:
-    """One of our programs. `title` begins sentences; `patience` is in seconds, from start to ready."""
+    """One of our programs. `title` begins sentences; `patience` is in seconds, from start to ready.
 
-    def __init__(self, title: str, command: Command, ready: Probe, *, patience: float = 60.0) -> None:
+    `speaks` says that the program ends with a sentence of its own when it cannot start.
+    """
+
+    def __init__(
+        self, title: str, command: Command, ready: Probe, *, patience: float = 60.0, speaks: bool = False
+    ) -> None:
         self.title = title
         self.log = command.log
         self._command = command
         self._ready = ready
         self._patience = patience
+        self._speaks = speaks
         self._child: Child | None = None
 
     @property
@@ -72,8 +78,15 @@ class Program:
     async def _until_ready(self, child: Child) -> None:
         while not await self._ready(child):
             if child.exit_code is not None:
-                raise StackError(f"{self.title} ended at start with exit code {child.exit_code}; see {self.log}.")
+                raise StackError(self._last_words() or self._ended(child.exit_code))
             await asyncio.sleep(_POLL_SECONDS)
+
+    def _ended(self, code: int) -> str:
+        return f"{self.title} ended at start with exit code {code}; see {self.log}."
+
+    def _last_words(self) -> str:
+        lines = self.log.read_text(errors="replace").splitlines() if self._speaks else []
+        return lines[-1].strip() if lines else ""
 
 
 def answers(port: int, path: str) -> Probe:

@@ -41,7 +41,8 @@ class Programs:
         arguments = ["-m", "memory_plane.dev.endpoint", "--port", str(port)]
         if rerank:
             arguments.append("--rerank")
-        return Program("The local model endpoint", self._command("endpoint", *arguments), answers(port, "/health"))
+        command = self._command("endpoint", *arguments)
+        return Program("The local model endpoint", command, answers(port, "/health"), speaks=True)
 
     def api(self, port: int, environment: Mapping[str, str]) -> Program:
         command = self._command(

@@ -117,3 +117,14 @@ async def test_one_that_is_never_ready_is_said(python: CommandFactory) -> None:
         await watched.supervised.start()
     await until_gone(watched.part.child.pid)
     assert sys.executable in watched.part.child.command.argv
+
+
+async def test_a_program_that_says_why_it_cannot_start_is_quoted(python: CommandFactory) -> None:
+    async def never(_: Child) -> bool:
+        return False
+
+    command = python("raise SystemExit('There is no model; install one.')")
+    with pytest.raises(StackError, match=r"^There is no model; install one\.$"):
+        await Program("The thing", command, never, speaks=True).start()
+    with pytest.raises(StackError, match=r"^The thing ended at start with exit code 1; see .*program\.log\.$"):
+        await Program("The thing", command, never).start()
