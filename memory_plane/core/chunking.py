@@ -9,7 +9,14 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 from memory_plane.contracts.errors import Invalid
-from memory_plane.core.graphemes import LOOK_BACK, boundary_after, boundary_before, is_boundary
+from memory_plane.core.graphemes import (
+    LOOK_BACK,
+    boundary_after,
+    boundary_before,
+    is_boundary,
+    skip_space,
+    space_end,
+)
 from memory_plane.core.scripts import UNSPACED_LETTERS
 from memory_plane.core.tokens import CHARS_PER_TOKEN, estimate_tokens, running_weights, tokens_of_weight
 
@@ -30,7 +37,6 @@ _SENTENCE = re.compile(
 _WORD = re.compile(r"\s+|[、，；：]")
 _UNSPACED = re.compile(rf"(?<=[{UNSPACED_LETTERS}])(?=[{UNSPACED_LETTERS}])")
 """Between two letters of a script without spaces, where any place is as good a word end as another."""
-_SPACE = re.compile(r"\s*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +117,7 @@ class _Cutter:
         return tokens_of_weight(self.weights[end] - self.weights[start])
 
     def spans(self) -> Iterator[tuple[int, int]]:
-        fresh = start = self._visible(0, 0)
+        fresh = start = skip_space(self.source, 0)
         while fresh < self.finish:
             reach = self._reach(start, self.caps.max_tokens)
             if reach == self.finish:
@@ -126,7 +132,7 @@ class _Cutter:
             end = fresh + len(self.source[fresh:cut].rstrip())
             if end > fresh:
                 yield start, end
-                fresh = self._visible(cut, end)
+                fresh = skip_space(self.source, cut, end)
                 start = self._overlap_start(start, end, fresh)
             else:  # a space whose combining mark did not fit beside it
                 fresh = start = cut
@@ -138,7 +144,7 @@ class _Cutter:
             return self._break(fresh + 1, reach, fresh)
         low = self._reach(fresh, too_few) + 1
         cut = self._break(low, reach, fresh)
-        if self._reach(self._visible(cut, fresh), too_few) < self.finish:
+        if self._reach(skip_space(self.source, cut, fresh), too_few) < self.finish:
             return cut
         latest = self._reach_back(fresh, self.finish, too_few) - 1
         if self.source[latest].isspace():
@@ -147,7 +153,7 @@ class _Cutter:
 
     def _break(self, low: int, high: int, floor: int) -> int:
         """The last cut in [low, high], plus the white space after it, at the strongest separator there."""
-        space_end = self._space_end(high)
+        furthest = space_end(self.source, high)
         near = max(low, high - LOOK_BACK)
         for rung in (
             ((_PARAGRAPH, low),),
@@ -159,10 +165,10 @@ class _Cutter:
                 match.end()
                 for separator, begin in rung
                 # One character more than may be used, for the separators that look at what follows.
-                for match in separator.finditer(self.source, begin, space_end + 1)
+                for match in separator.finditer(self.source, begin, furthest + 1)
             ]
             for end in sorted(ends, reverse=True):
-                if low <= end <= space_end and is_boundary(self.source, end, floor):
+                if low <= end <= furthest and is_boundary(self.source, end, floor):
                     return end
         return boundary_before(self.source, high, floor)
 
@@ -213,12 +219,3 @@ class _Cutter:
             else:
                 bad = probe
         return good
-
-    def _visible(self, position: int, floor: int) -> int:
-        """The next visible character, or the space before it when a combining mark sits on that space."""
-        found = self._space_end(position)
-        return found if found == position or is_boundary(self.source, found, floor) else found - 1
-
-    def _space_end(self, position: int) -> int:
-        match = _SPACE.match(self.source, position)
-        return match.end() if match else position

@@ -4,6 +4,7 @@ A deliberate simplification of UAX 29: it errs on the side of keeping characters
 distance only, so that a megabyte of combining marks still gets cut somewhere.
 """
 
+import re
 from unicodedata import category, combining
 
 LOOK_BACK = 64
@@ -13,6 +14,7 @@ _ZWJ = "\u200d"
 _NEVER_FIRST = frozenset("\u200c\u200d\u0e33\u0eb3\uff9e\uff9f")
 """Joiners, Thai and Lao AM, half-width sound marks."""
 _MARKS = ("Mn", "Mc", "Me")
+_SPACE = re.compile(r"\s*")
 _VIRAMA = 9
 """The combining class of the signs that bind two consonants."""
 
@@ -52,6 +54,17 @@ def boundary_after(text: str, position: int, floor: int = 0) -> int:
         if is_boundary(text, candidate, floor):
             return candidate
     return position
+
+
+def skip_space(text: str, position: int, floor: int = 0) -> int:
+    """The next visible character, or the space before it when a combining mark sits on that space."""
+    found = space_end(text, position)
+    return found if found == position or is_boundary(text, found, floor) else found - 1
+
+
+def space_end(text: str, position: int) -> int:
+    match = _SPACE.match(text, position)
+    return match.end() if match else position
 
 
 def _regional(char: str) -> bool:
