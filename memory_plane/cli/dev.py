@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import os
 import signal
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -45,6 +46,8 @@ def dev(
     DATABASE_URL, TEMPORAL_ADDRESS and EMBED_BASE_URL in the environment stand in for the part of
     ours. A `.env` file is not read.
     """
+    if sys.platform == "win32":
+        fail("memory dev runs on Linux and macOS; on Windows, run it in WSL, or use docker compose.")
     try:
         from memory_plane.dev.data_dir import default_data_dir
         from memory_plane.dev.errors import StackError

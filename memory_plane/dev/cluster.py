@@ -61,7 +61,11 @@ class Cluster:
                 *([] if durable else ["--no-sync"]),
             ]
 
-        code = await (await self.run("initdb", arguments)).wait()
+        initdb = await self.run("initdb", arguments)
+        try:
+            code = await initdb.wait()
+        finally:
+            await initdb.stop()
         if code != 0:
             raise StackError(f"PostgreSQL could not make its data directory {self.path}; see {self.log}.")
         fresh.rename(self.path)

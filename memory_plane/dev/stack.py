@@ -144,7 +144,7 @@ class DevStack:
             self._ready_file.unlink(missing_ok=True)
         for name in await self.data_dir.clear_orphans():
             self._say(f"ended a {name} that an earlier stack had left running")
-        programs = Programs(self.data_dir, self._environment)
+        programs = Programs(self.data_dir, self._children_environment())
         port = self._api_port()
         async with _together() as group:
             models = group.create_task(self._start_endpoint(programs))
@@ -169,6 +169,13 @@ class DevStack:
         self._access = Access(f"http://{HOST}:{port}", address, ui, dsn, TENANT, token)
         if self._ready_file is not None:
             write_private(self._ready_file, json.dumps(asdict(self._access)) + "\n")
+
+    def _children_environment(self) -> dict[str, str]:
+        """Ours, less what would lead the Temporal client (TLS, keys, profiles) away from a server that we start."""
+        if self._environment.get("TEMPORAL_ADDRESS"):
+            return self._environment
+        kept = {name: value for name, value in self._environment.items() if not name.startswith("TEMPORAL_")}
+        return {**kept, "TEMPORAL_CONFIG_FILE": os.devnull}
 
     async def _token(self, dsn: str) -> str:
         seed = await seeded(dsn, self.data_dir.read_secret("token"))
