@@ -13,7 +13,6 @@ from typing import Annotated, Any, cast
 from fastapi import Depends, FastAPI, Path
 from fastapi.exceptions import RequestValidationError
 from fastapi.routing import APIRoute
-from memory_plane.plane.engine import Engine
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
@@ -26,6 +25,8 @@ from memory_plane.contracts.enums import Verb
 from memory_plane.contracts.errors import PlaneError
 from memory_plane.contracts.validation import field_errors, refusal
 from memory_plane.core.visibility import Visibility
+from memory_plane.plane.engine import Engine
+from memory_plane.store.database import StatementFailed
 
 GRANT = "x-memory-grant"
 """Where a route's OpenAPI entry names the capability that it needs."""
@@ -109,11 +110,11 @@ def answer_for(error: Exception, request: Request) -> Response:
 
 
 def log_unexpected(error: BaseException, id_: str) -> None:
+    what = str(error) if isinstance(error, StatementFailed) else type(error).__name__
     frames = [f"{frame.filename}:{frame.lineno} {frame.name}" for frame in traceback.extract_tb(error.__traceback__)]
     _log.error(
-        "unexpected %s (sqlstate %s) in request %s at %s",
-        type(error).__name__,
-        getattr(error, "sqlstate", None),
+        "unexpected %s in request %s at %s",
+        what,
         id_,
         " < ".join(reversed(frames[-8:])),
     )

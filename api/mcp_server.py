@@ -21,7 +21,7 @@ from api.body import read_body
 from api.door import answer_for, door_of
 from api.identity import seated
 from memory_plane.client import AsyncMemoryClient
-from memory_plane.client.mcp_server import build_server
+from memory_plane.client.mcp_server import build_server, readable
 
 PATH = "/mcp"
 _CALLER = "memory.mcp_caller"
@@ -69,7 +69,7 @@ class McpEndpoint:
         door = door_of(request)
         try:
             scope[_CALLER] = await seated(door.resolve, request)
-            body = await read_body(request, door.limits)
+            body = readable((await read_body(request, door.limits)).decode("utf-8", "replace")).encode()
         except Exception as error:  # noqa: BLE001 - the boundary: whatever it is, it leaves as a problem document
             await answer_for(error, request)(scope, receive, send)
             return

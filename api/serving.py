@@ -4,22 +4,14 @@ import asyncio
 import logging
 from contextlib import suppress
 
-import asyncpg
-from memory_plane.plane.engine import Engine
-
 from memory_plane.contracts.errors import Unavailable
-from memory_plane.store.database import connection
+from memory_plane.plane.engine import Engine
+from memory_plane.store.database import StatementFailed, connection
 from memory_plane.store.fts_language import FtsLanguageMismatch, verify_fts_language
 
 RETRY_SECONDS = 1.0
 
 _log = logging.getLogger("memory_plane.api")
-_MISCONFIGURED = (
-    asyncpg.InvalidCatalogNameError,
-    asyncpg.InvalidAuthorizationSpecificationError,
-    asyncpg.InvalidPasswordError,
-    asyncpg.InsufficientPrivilegeError,
-)
 
 
 class CannotStart(Exception):
@@ -57,8 +49,10 @@ class Serving:
             self._waiting = asyncio.create_task(self._verify_when_back(engine))
         except FtsLanguageMismatch as mismatch:
             raise CannotStart(str(mismatch)) from None
-        except _MISCONFIGURED as refused:
-            raise CannotStart(f"The database refused ({type(refused).__name__}); check DATABASE_URL.") from None
+        except StatementFailed as refused:
+            raise CannotStart(
+                f"The database refused us with {refused}; check DATABASE_URL and the role's rights."
+            ) from None
 
     async def end(self) -> None:
         if self._waiting is not None:
@@ -80,9 +74,7 @@ class Serving:
                 await self._verify(engine)
             except Unavailable:
                 continue
-            except (FtsLanguageMismatch, asyncpg.PostgresError) as refusal:
-                # Not by its message where the database wrote it: that may hold values.
-                reason = str(refusal) if isinstance(refusal, FtsLanguageMismatch) else type(refusal).__name__
-                if reason != told:
-                    _log.error("the database is there and cannot be served from: %s", reason)
-                told = reason
+            except (FtsLanguageMismatch, StatementFailed) as refusal:
+                if str(refusal) != told:
+                    _log.error("the database is there and cannot be served from: %s", refusal)
+                told = str(refusal)

@@ -60,4 +60,6 @@ async def purge(caller: CallerDep, document_id: DocumentId) -> Response:
 )
 async def set_retention_class(caller: CallerDep, version_id: VersionId, body: RetentionClassRequest) -> Response:
     require_id(version_id)
-    return answer(await caller.engine.retention.set_class(caller.visibility, version_id, body.retention_class))
+    return answer(
+        await caller.engine.retention.set_retention_class(caller.visibility, version_id, body.retention_class)
+    )

@@ -5,7 +5,7 @@ import sys
 
 import typer
 
-from memory_plane.cli import documents, importing, operate
+from memory_plane.cli import documents, importing, mcp, operate
 from memory_plane.cli.output import err
 from memory_plane.contracts.errors import PlaneError
 
@@ -30,6 +30,7 @@ app.command(rich_help_panel=USE)(documents.forget)
 app.command(rich_help_panel=USE)(documents.purge)
 app.command("import", rich_help_panel=USE)(importing.import_documents)
 app.command(rich_help_panel=USE)(importing.export)
+app.command(rich_help_panel=USE)(mcp.mcp)
 
 app.command(rich_help_panel=RUN)(operate.migrate)
 app.command(rich_help_panel=RUN)(operate.setup)

@@ -3,12 +3,15 @@
 Run over stdio it speaks for the credential in MEMORY_API, MEMORY_TENANT and MEMORY_TOKEN.
 """
 
+import json
 import logging
 import os
 import sys
 from collections.abc import Callable
 from importlib.metadata import version
+from io import TextIOWrapper
 
+import anyio
 from mcp.server import Server, ServerRequestContext
 from mcp.server.stdio import stdio_server
 from mcp.shared.exceptions import MCPError
@@ -27,6 +30,7 @@ from memory_plane.client.asynchronous import AsyncMemoryClient
 from memory_plane.client.tools import TOOLS, Tool
 from memory_plane.contracts.errors import PlaneError
 from memory_plane.contracts.validation import NAMED_IN_DETAIL
+from memory_plane.core.text import clean_json
 
 ALLOW_FORGET = "MEMORY_MCP_ALLOW_FORGET"
 INSTRUCTIONS = (
@@ -72,16 +76,36 @@ def build_server(client_of: ClientOf, *, allow_forget: bool = False) -> Server:
 async def serve_stdio(client: AsyncMemoryClient, *, allow_forget: bool = False) -> None:
     """Serve one host over stdin and stdout until it closes them."""
     server = build_server(lambda context: client, allow_forget=allow_forget)
-    async with client, stdio_server() as (read, write):
+    stdin = anyio.wrap_file(_ReadableLines(sys.stdin.buffer, encoding="utf-8", errors="replace"))
+    async with client, stdio_server(stdin=stdin) as (read, write):
         await server.run(read, write, server.create_initialization_options())
 
 
-async def serve_from_environment() -> None:
-    """Raises Invalid when the environment does not say where, as whom and with which token."""
+async def serve_from_environment(*, allow_forget: bool = False) -> None:
+    """Also offers memory_forget when MEMORY_MCP_ALLOW_FORGET says so.
+
+    Raises Invalid when the environment does not say where, as whom and with which token.
+    """
     # stdout belongs to the protocol.
     logging.basicConfig(stream=sys.stderr, level=logging.WARNING)
-    allowed = os.environ.get(ALLOW_FORGET, "").lower() in ("1", "true", "yes")
+    allowed = allow_forget or os.environ.get(ALLOW_FORGET, "").lower() in ("1", "true", "yes")
     await serve_stdio(AsyncMemoryClient.from_environment(), allow_forget=allowed)
+
+
+def readable(message: str) -> str:
+    """The JSON text with half characters mended: the SDK's parser drops a message that has one, and the call would
+    never be answered."""
+    if "\\ud" not in message.lower():
+        return message
+    try:
+        return json.dumps(clean_json(json.loads(message)))
+    except (ValueError, RecursionError, PlaneError):
+        return message
+
+
+class _ReadableLines(TextIOWrapper):
+    def readline(self, size: int = -1, /) -> str:  # type: ignore[override]  # the text form of it
+        return readable(super().readline(size))
 
 
 def _definition(tool: Tool) -> ToolDefinition:

@@ -7,11 +7,9 @@ from dataclasses import dataclass, field
 from typing import Literal
 from urllib.parse import urlsplit
 
-import asyncpg
-
 from memory_plane.contracts.errors import Unavailable
 from memory_plane.settings import Settings
-from memory_plane.store.database import Pool, connection
+from memory_plane.store.database import Pool, StatementFailed, connection
 from memory_plane.store.fts_language import FtsLanguageMismatch, verify_fts_language
 
 State = Literal["up", "down", "mismatch", "not_configured"]
@@ -67,7 +65,7 @@ class Health:
                 await verify_fts_language(conn, self.settings.fts_language)
         except FtsLanguageMismatch as mismatch:
             return Part("up", required=True), Part("mismatch", required=True, detail=str(mismatch))
-        except (Unavailable, TimeoutError, asyncpg.PostgresError):
+        except (Unavailable, TimeoutError, StatementFailed):
             return down, Part("down", required=True, detail="It cannot be read while the database is down.")
         return Part("up", required=True), Part("up", required=True)
 
