@@ -64,7 +64,8 @@ class FairThreads:
             fresh = bool(self._fresh) and (self._fresh_is_next or not self._begun)
             job = (self._fresh if fresh else self._begun).popleft()
             if not job.future.done():
-                self._fresh_is_next = not fresh
+                # A new job costs those begun their turn only if one of them was waiting for it.
+                self._fresh_is_next = not (fresh and self._begun)
                 return job
         return None
 

@@ -45,6 +45,10 @@ class LateInteraction:
         self._bytes = 0
         self._lock = threading.Lock()
 
+    @property
+    def remembered_bytes(self) -> int:
+        return self._bytes
+
     def pieces(self, texts: Sequence[str]) -> list[Callable[[], list[tuple[int, TokenStates]]]]:
         """Short pieces of work that together give the states of every text, each with its index."""
         known: list[tuple[int, TokenStates]] = []

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Literal
 
-from memory_plane.models.errors import EndpointFault, EndpointUnavailable
+from memory_plane.models.errors import CircuitOpen, EndpointFault
 
 State = Literal["closed", "open", "half_open"]
 
@@ -57,7 +57,7 @@ class Breaker:
 
     @contextmanager
     def guard(self) -> Iterator[None]:
-        """Run one call to the endpoint. Raises EndpointUnavailable at once, without a call, while open.
+        """Run one call to the endpoint. Raises CircuitOpen at once, without a call, while open.
 
         An EndpointFault that leaves the block counts as a failure; whatever else leaves it (a cancellation) is no
         verdict on the endpoint.
@@ -67,7 +67,7 @@ class Breaker:
                 yield
             return
         if self._probing or self._clock() < self._opened_until:
-            raise EndpointUnavailable(
+            raise CircuitOpen(
                 f"The model endpoint at {self._name} failed lately and is left alone for a moment.",
                 retry_after=max(self.retry_in, self._cool_down if self._probing else 0.0),
             )
@@ -82,6 +82,9 @@ class Breaker:
     def _verdict(self) -> Iterator[None]:
         try:
             yield
+        except CircuitOpen:
+            # Another breaker's refusal: the endpoint was not asked, and nothing was learnt.
+            raise
         except EndpointFault as fault:
             self._failed(fault.retry_after)
             raise

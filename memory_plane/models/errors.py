@@ -31,6 +31,12 @@ class EndpointTimeout(EndpointUnavailable):
     default_code = "endpoint_timeout"
 
 
+class CircuitOpen(EndpointUnavailable):
+    """The endpoint failed lately and was not asked again; `retry_after` says when it will be."""
+
+    default_code = "endpoint_circuit_open"
+
+
 class EndpointMisconfigured(EndpointUnavailable):
     """A key, a model name or a URL is wrong. Retrying is right once the operator has changed it."""
 

@@ -109,6 +109,20 @@ async def test_inv_13_a_failing_endpoint_is_soon_left_alone_and_found_again(
     assert near(await embedder.embed_query("q0", within=LONG), fake.vector("q0"))
 
 
+async def test_inv_13_an_endpoint_that_is_down_is_found_again_as_soon_as_it_is_asked(
+    fake: FakeEndpoint, embedder: Embedder, clock: Clock
+) -> None:
+    port = fake.port
+    await fake.stop()
+    for n in range(50):
+        with pytest.raises(EndpointUnavailable):
+            await embedder.embed_query(f"q{n}", within=LONG)
+        clock.now += 1.0
+    await fake.start(port)
+    clock.now += embedder.reachable.retry_in
+    assert near(await embedder.embed_query("back", within=LONG), fake.vector("back"))
+
+
 async def test_inv_13_a_hanging_endpoint_costs_three_callers_their_share_and_no_more(
     fake: FakeEndpoint, embedder: Embedder, clock: Clock
 ) -> None:
