@@ -54,6 +54,7 @@ CREATE TABLE memory.audience_request (
 );
 CREATE INDEX audience_request_open ON memory.audience_request (tenant_id, state);
 CREATE INDEX audience_request_document ON memory.audience_request (document_id);
+CREATE INDEX audience_request_version ON memory.audience_request (version_id);
 
 CREATE TABLE memory.audience_receipt (
     request_id text PRIMARY KEY REFERENCES memory.audience_request (id) ON DELETE CASCADE,
