@@ -5,7 +5,7 @@ import sys
 
 import typer
 
-from memory_plane.cli import documents, importing, mcp, operate
+from memory_plane.cli import dev, documents, importing, mcp, operate
 from memory_plane.cli.output import err
 from memory_plane.contracts.errors import PlaneError
 
@@ -32,6 +32,7 @@ app.command("import", rich_help_panel=USE)(importing.import_documents)
 app.command(rich_help_panel=USE)(importing.export)
 app.command(rich_help_panel=USE)(mcp.mcp)
 
+app.command(rich_help_panel=RUN)(dev.dev)
 app.command(rich_help_panel=RUN)(operate.migrate)
 app.command(rich_help_panel=RUN)(operate.setup)
 app.command(rich_help_panel=RUN)(operate.doctor)
