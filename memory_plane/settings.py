@@ -9,6 +9,7 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from memory_plane.contracts.enums import EmbedStyle, RerankStyle
 from memory_plane.contracts.recipe import ChunkRecipe, EmbedRecipe, FusionRecipe, Recipe, RerankRecipe
+from memory_plane.contracts.workflows import ProcessorSpec
 from memory_plane.core.base_url import normalize_base_url
 
 
@@ -72,6 +73,12 @@ class Settings(BaseSettings):
 
     memory_mcp_allow_forget: bool = False
     """Whether the MCP tools at /mcp include memory_forget."""
+
+    memory_processors: dict[str, ProcessorSpec] = {}
+    """What `process` may ask for, by name: {"tagger": {"kind": "activity", "type": …, "task_queue": …}} as JSON."""
+
+    memory_embeds_per_second: float | None = Field(None, gt=0)
+    """How many embed activities all workers together begin a second; None: as many as there are."""
 
     memory_metrics_port: int | None = Field(None, ge=0, le=65_535)
     memory_log_level: Literal["debug", "info", "warning", "error"] = "info"

@@ -1,5 +1,7 @@
 """Names that are wire format: workflows, queues, search attributes, workflow ids. Constants are never renamed."""
 
+import hashlib
+
 SERVICE = "memory"
 
 QUEUE = "memory"
@@ -62,6 +64,16 @@ def sweep_id(tenant_id: str) -> str:
 
 def widen_audience_id(tenant_id: str, request_id: str) -> str:
     return f"memory-widen/{tenant_id}/{request_id}"
+
+
+def process_id(tenant_id: str, version_id: str, processor: str) -> str:
+    """Of a host's workflow that processes one version: one attempt runs at a time."""
+    return f"memory-process/{tenant_id}/{version_id}/{processor}"
+
+
+def fairness_key(tenant_id: str) -> str:
+    """What keeps one tenant's work from starving another's; Temporal takes at most 64 bytes."""
+    return tenant_id if len(tenant_id.encode()) <= 64 else hashlib.sha256(tenant_id.encode()).hexdigest()
 
 
 RECONCILE_ID = "memory-reconcile"

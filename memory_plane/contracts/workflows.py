@@ -7,6 +7,7 @@ decodes a new payload. `IngestInput.document` is the host's own doing and is not
 from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
+from pydantic.alias_generators import to_camel
 
 from memory_plane.contracts.wire import AddFields
 
@@ -25,6 +26,15 @@ class Identity(Payload):
     principal_id: Id
 
 
+class ProcessorSpec(Payload):
+    """Where a host's processor is reached: an activity or a workflow of its own, by type name, on its task queue."""
+
+    kind: Literal["activity", "workflow"] = "activity"
+    type: Annotated[str, Field(min_length=1, max_length=200)]
+    task_queue: Annotated[str, Field(min_length=1, max_length=200)]
+    timeout_seconds: Annotated[float, Field(gt=0, le=7 * 86_400)] = 600.0
+
+
 class IngestInput(Payload):
     """Either `version_ids` already captured (what the facade passes), or one inline `document` with `principal_id`."""
 
@@ -33,6 +43,8 @@ class IngestInput(Payload):
     principal_id: Id | None = None
     document: AddFields | None = None
     idempotency_key: Annotated[str, Field(max_length=255)] | None = None
+    captured_status: Literal["captured", "noop"] = "captured"
+    """Carried from run to run of one ingest."""
 
 
 class IngestResult(Payload):
@@ -83,15 +95,104 @@ class EmbedResult(Payload):
 
 
 class PendingProcess(Payload):
+    """One (version, processor) still to be run. `spec` None: no processor of that name is configured here."""
+
     version_id: Id
     processor: Id
+    attempts: int = 0
+    spec: ProcessorSpec | None = None
 
 
 class PendingResult(Payload):
-    """What remains to be done for the given versions, read from `derivation` and `process_request`."""
+    """What remains to be done for the given versions, read from `derivation` and `process_request`, and how they stand.
+
+    `document_id`, `version_id` are those of the first version; counts are over all.
+    """
 
     embed: VersionIds = []
-    process: Annotated[list[PendingProcess], Field(max_length=5000)] = []
+    process: Annotated[list[PendingProcess], Field(max_length=100)] = []
+    document_id: Id | None = None
+    version_id: Id | None = None
+    chunks: int = 0
+    embedded: int = 0
+    failed: int = 0
+    not_configured: int = 0
+    claims: int = 0
+
+
+class ProcessInput(Payload):
+    """What a host's processor is given. It reads what it needs through the facade or the client."""
+
+    tenant_id: Id
+    version_id: Id
+    processor: Id
+    attempt: int = 1
+
+
+class ProcessResult(Payload):
+    """What a host's processor returns: `version_ids` of the claims it has written."""
+
+    model_config = ConfigDict(frozen=True, alias_generator=to_camel, populate_by_name=True)
+
+    outcome: Literal["skip", "poison", "written"]
+    version_ids: VersionIds = []
+
+
+class ProcessOutcome(Payload):
+    """What became of one attempt; `failed` counts one, and the last one allowed quarantines the request."""
+
+    tenant_id: Id
+    version_id: Id
+    processor: Id
+    outcome: Literal["skip", "poison", "written", "failed"]
+    claims: int = 0
+    reason: Annotated[str, Field(max_length=300)] | None = None
+
+
+class BeginProcess(Payload):
+    """Claim an attempt of each for so long, so that nobody else begins one."""
+
+    tenant_id: Id
+    requests: Annotated[list[PendingProcess], Field(max_length=100)]
+
+
+class ReembedInput(Payload):
+    """`after` is where the walk goes on; the counts are those of the walk so far."""
+
+    tenant_id: Id
+    after: Id = ""
+    embedded: int = 0
+    failed: int = 0
+
+
+class ReembedPlan(Payload):
+    """The generation to fill, and how many versions of it lack vectors."""
+
+    generation_id: Id
+    total: int = 0
+
+
+class ReembedPage(Payload):
+    tenant_id: Id
+    generation_id: Id
+    after: Id = ""
+
+
+class ReembedPageResult(Payload):
+    after: Id = ""
+    done: bool = False
+    embedded: int = 0
+    failed: int = 0
+    pending: int = 0
+
+
+class ReembedResult(Payload):
+    embedded: int = 0
+    failed: int = 0
+
+
+class Count(Payload):
+    count: int = 0
 
 
 class ReconcileInput(Payload):

@@ -30,8 +30,8 @@ class WorkflowStarter(Protocol):
         """Start or nudge the ingest of these versions. Raises `Unavailable` when Temporal cannot be reached."""
         ...
 
-    async def wait_ingest(self, tenant_id: str, version_ids: Sequence[str], timeout: float) -> bool:
-        """Wait for the ingest's end, at most `timeout` seconds; False when it is still going on."""
+    async def wait_ingest(self, tenant_id: str, version_ids: Sequence[str], within: float) -> bool:
+        """Wait for the ingest's end, at most `within` seconds; False when it is still going on."""
         ...
 
 

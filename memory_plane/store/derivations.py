@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from memory_plane.contracts.enums import EmbedState, GenerationState
-from memory_plane.contracts.recipe import Recipe
+from memory_plane.contracts.recipe import EmbedRecipe, Recipe
 from memory_plane.core.embed_text import SourceChunk
 from memory_plane.store.database import Connection
 from memory_plane.store.vectors import checked_table
@@ -271,3 +271,29 @@ async def redrive(
         [state.value for state in states],
     )
     return int(status.rpartition(" ")[2])
+
+
+async def missing_total(conn: Connection, tenant_id: str, generation_id: str, states: Collection[EmbedState]) -> int:
+    total: int = await conn.fetchval(
+        """
+        SELECT count(*) FROM memory.derivation
+        WHERE tenant_id = $1 AND generation_id = $2 AND embed_state = ANY ($3::text[])
+        """,
+        tenant_id,
+        generation_id,
+        [state.value for state in states],
+    )
+    return total
+
+
+async def give_endpoint(conn: Connection, tenant_id: str, generation_id: str, embed: EmbedRecipe) -> None:
+    """Give a generation that was made without an endpoint this one, under the tenant's exclusive cutover lock."""
+    await conn.execute(
+        """
+        UPDATE memory.generation SET recipe = jsonb_set(recipe, '{embed}', $3)
+        WHERE tenant_id = $1 AND id = $2 AND recipe -> 'embed' = 'null'
+        """,
+        tenant_id,
+        generation_id,
+        embed.model_dump(mode="json", by_alias=True),
+    )

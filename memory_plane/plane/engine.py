@@ -1,0 +1,98 @@
+"""The engine: one pool, one set of model clients, and the services over them. Doors and activities hold one."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from typing import Self
+
+import httpx
+
+from memory_plane.models.pool import ModelPool
+from memory_plane.plane.access import Access
+from memory_plane.plane.adding import Adding
+from memory_plane.plane.capture import Capture
+from memory_plane.plane.embedding import Embedding
+from memory_plane.plane.feed import Feed
+from memory_plane.plane.ingesting import Ingesting
+from memory_plane.plane.library import Library
+from memory_plane.plane.ports import GrantStore, HealthChecked, WorkflowStarter
+from memory_plane.plane.reconciling import Reconciling
+from memory_plane.plane.reembedding import Reembedding
+from memory_plane.plane.retention import Retention
+from memory_plane.settings import Settings
+from memory_plane.store.database import Pool, open_pool
+from memory_plane.store.grants import PostgresGrantStore
+
+CLOSE_SECONDS = 5.0
+
+
+@dataclass(frozen=True)
+class Engine:
+    """Open one with `Engine.open`. `starter` None: nothing is handed to workflows (a library without Temporal)."""
+
+    settings: Settings
+    pool: Pool
+    models: ModelPool
+    starter: WorkflowStarter | None
+    access: Access
+    capture: Capture
+    adding: Adding
+    embedding: Embedding
+    library: Library
+    feed: Feed
+    retention: Retention
+    ingesting: Ingesting
+    reconciling: Reconciling
+    reembedding: Reembedding
+
+    @property
+    def temporal_health(self) -> Callable[[], Awaitable[None]] | None:
+        return self.starter.check_health if isinstance(self.starter, HealthChecked) else None
+
+    @classmethod
+    @asynccontextmanager
+    async def open(
+        cls,
+        settings: Settings,
+        *,
+        starter: WorkflowStarter | None = None,
+        grant_store: GrantStore | None = None,
+        http: httpx.AsyncClient | None = None,
+    ) -> AsyncIterator[Self]:
+        """Everything open, closed again at the end. A database that is down fails calls, not the opening.
+
+        `grant_store` None: the grants of this database. `http` is used for model endpoints and left open.
+        """
+        async with AsyncExitStack() as stack:
+            pool = await open_pool(settings)
+            stack.push_async_callback(_close, pool)
+            models = await stack.enter_async_context(ModelPool(http, embed_batch_size=settings.embed_batch_size))
+            access = Access(grant_store if grant_store is not None else PostgresGrantStore(pool))
+            capture = Capture(pool, settings, access, processors=settings.memory_processors)
+            embedding = Embedding(pool, settings, models)
+            yield cls(
+                settings=settings,
+                pool=pool,
+                models=models,
+                starter=starter,
+                access=access,
+                capture=capture,
+                adding=Adding(capture, embedding, starter, settings),
+                embedding=embedding,
+                library=Library(pool),
+                feed=Feed(pool),
+                retention=Retention(pool, access),
+                ingesting=Ingesting(pool, settings, access, capture),
+                reconciling=Reconciling(pool, starter),
+                reembedding=Reembedding(pool, settings, embedding),
+            )
+
+
+async def _close(pool: Pool) -> None:
+    """Let what is under way finish for a moment, then end every connection."""
+    try:
+        async with asyncio.timeout(CLOSE_SECONDS):
+            await pool.close()
+    except TimeoutError:
+        pool.terminate()

@@ -1,0 +1,213 @@
+"""The worker: settings → engine → three Temporal workers, one a queue. `python worker.py`, or `memory worker`."""
+
+import asyncio
+import logging
+import signal
+import sys
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from datetime import timedelta
+from typing import Any
+
+from pydantic import ValidationError
+from temporalio.client import Client
+from temporalio.common import VersioningBehavior
+from temporalio.worker import Worker, WorkerDeploymentConfig, WorkerDeploymentVersion
+from temporalio.worker.workflow_sandbox import SandboxedWorkflowRunner, SandboxRestrictions
+from temporalio.workflow import SandboxImportNotificationPolicy as Policy
+
+from activities.failures import ContentFreeFailures
+from activities.ingest import IngestActivities
+from activities.reconcile import ReconcileActivities
+from activities.reembed import ReembedActivities
+from api.starter import TemporalStarter
+from memory_plane.contracts.errors import PlaneError
+from memory_plane.contracts.names import QUEUE, QUEUE_BULK, QUEUE_EMBED
+from memory_plane.plane.engine import Engine
+from memory_plane.plane.starting import database_fits, engine_model_registered
+from memory_plane.settings import Settings, SettingsInvalid
+from memory_plane.store.fts_language import FtsLanguageMismatch
+from memory_plane.temporal import connect, telemetry_runtime
+from schedules import register_search_attributes
+from workflows.ingest import IngestWorkflow
+from workflows.reconcile import ReconcileWorkflow
+from workflows.reembed import ReembedWorkflow
+
+_log = logging.getLogger("memory_plane.worker")
+
+WORKFLOWS: Sequence[type] = (IngestWorkflow, ReconcileWorkflow, ReembedWorkflow)
+
+SANDBOX = SandboxedWorkflowRunner(
+    SandboxRestrictions.default.with_passthrough_modules(
+        "memory_plane.contracts", "memory_plane.core", "activities", "workflows.policies", "workflows.process"
+    ).with_import_notification_policy(Policy.WARN_ON_DYNAMIC_IMPORT | Policy.RAISE_ON_UNINTENTIONAL_PASSTHROUGH)
+)
+"""A workflow that imports anything else (asyncpg would crash the process) stops the worker at its start."""
+
+FAILS_WORKFLOWS: Sequence[type[Exception]] = (ValidationError, PlaneError)
+"""Exceptions that end a workflow. Any other one is a bug of ours: its workflow waits, running, for the next deploy."""
+
+GRACE = timedelta(seconds=30)
+"""How long activities under way may go on after SIGTERM; below the orchestrator's grace."""
+DRAIN_SECONDS = 0.1
+"""The native runtime needs a moment of the loop before the process ends (temporalio/sdk-python#300)."""
+RETRY_SECONDS = 2.0
+
+DEPLOYMENT = "memory-plane"
+
+
+def build(client: Client, engine: Engine) -> list[Worker]:
+    """One worker for orchestration, one for model endpoints, one for back-fills: none waits behind another's work."""
+    ingest, reconcile, reembed = IngestActivities(engine), ReconcileActivities(engine), ReembedActivities(engine)
+    common: dict[str, Any] = {
+        "interceptors": [ContentFreeFailures()],
+        "graceful_shutdown_timeout": GRACE,
+        "deployment_config": _deployment(engine.settings.memory_build_id),
+    }
+    return [
+        Worker(
+            client,
+            task_queue=QUEUE,
+            workflows=WORKFLOWS,
+            activities=[
+                ingest.capture,
+                ingest.remaining,
+                ingest.begin_processes,
+                ingest.finish_process,
+                reconcile.start_stalled,
+                reconcile.expire_keys,
+                reconcile.retire_due,
+                reembed.prepare,
+            ],
+            workflow_runner=SANDBOX,
+            workflow_failure_exception_types=FAILS_WORKFLOWS,
+            max_concurrent_activities=16,
+            **common,
+        ),
+        Worker(
+            client,
+            task_queue=QUEUE_EMBED,
+            activities=[ingest.embed],
+            max_concurrent_activities=16,
+            max_task_queue_activities_per_second=engine.settings.memory_embeds_per_second,
+            **common,
+        ),
+        Worker(
+            client,
+            task_queue=QUEUE_BULK,
+            activities=[reembed.page],
+            max_concurrent_activities=4,
+            **common,
+        ),
+    ]
+
+
+def _deployment(build_id: str | None) -> WorkerDeploymentConfig | None:
+    if build_id is None:
+        return None
+    return WorkerDeploymentConfig(
+        version=WorkerDeploymentVersion(deployment_name=DEPLOYMENT, build_id=build_id),
+        use_worker_versioning=True,
+        default_versioning_behavior=VersioningBehavior.PINNED,
+    )
+
+
+async def serve(settings: Settings, stop: asyncio.Event) -> None:
+    """Work until `stop` is set. Raises what ends a worker for good, and FtsLanguageMismatch.
+
+    A database or a Temporal server that is down at the start is waited for.
+    """
+    async with AsyncExitStack() as stack:
+        client = await _connected(settings, stop)
+        if client is None:
+            return
+        engine = await stack.enter_async_context(Engine.open(settings, starter=TemporalStarter(client)))
+        if not await _until(stop, lambda: database_fits(engine)):
+            return
+        await _register_attributes(client)
+        registering = asyncio.create_task(engine_model_registered(engine))
+        stack.callback(registering.cancel)
+        await _work(build(client, engine), stop)
+
+
+async def _work(workers: Sequence[Worker], stop: asyncio.Event) -> None:
+    running = [asyncio.create_task(worker.run()) for worker in workers]
+    stopping = asyncio.create_task(stop.wait())
+    await asyncio.wait([*running, stopping], return_when=asyncio.FIRST_COMPLETED)
+    stopping.cancel()
+    await asyncio.gather(*(worker.shutdown() for worker, task in zip(workers, running, strict=True) if not task.done()))
+    await asyncio.gather(*running)
+
+
+async def _connected(settings: Settings, stop: asyncio.Event) -> Client | None:
+    runtime = telemetry_runtime(settings.memory_metrics_port)
+    clients: list[Client] = []
+
+    async def attempt() -> bool:
+        try:
+            clients.append(await connect(settings, runtime=runtime))
+        except RuntimeError:
+            _log.warning("Temporal at %s cannot be reached; trying again", settings.temporal_address)
+            return False
+        return True
+
+    return clients[0] if await _until(stop, attempt) else None
+
+
+async def _until(stop: asyncio.Event, attempt: Callable[[], Any]) -> bool:
+    """Try until it works or the process is to stop; whether it worked."""
+    while not stop.is_set():
+        if await attempt():
+            return True
+        try:
+            await asyncio.wait_for(stop.wait(), RETRY_SECONDS)
+        except TimeoutError:
+            continue
+    return False
+
+
+async def _register_attributes(client: Client) -> None:
+    try:
+        await register_search_attributes(client)
+    except RuntimeError as refusal:
+        _log.warning("search attributes could not be registered (%s); let an operator run memory setup", refusal)
+
+
+async def main() -> int:
+    try:
+        settings = Settings.load()
+    except SettingsInvalid as problems:
+        sys.stderr.write(f"The worker cannot start:\n{problems}\n")
+        return 1
+    logging.basicConfig(
+        level=settings.memory_log_level.upper(), format="%(asctime)s %(levelname)s %(name)s %(message)s"
+    )
+    async with _signals() as stop:
+        try:
+            await serve(settings, stop)
+        except FtsLanguageMismatch as mismatch:
+            sys.stderr.write(f"The worker cannot start:\n{mismatch}\n")
+            return 1
+        except Exception as error:  # noqa: BLE001 - the end of the process: nothing may keep it half alive
+            _log.critical("the worker ends with %s", type(error).__name__, exc_info=error)
+            return 1
+        finally:
+            await asyncio.sleep(DRAIN_SECONDS)
+    return 0
+
+
+@asynccontextmanager
+async def _signals() -> AsyncIterator[asyncio.Event]:
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for each in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(each, stop.set)
+    try:
+        yield stop
+    finally:
+        for each in (signal.SIGINT, signal.SIGTERM):
+            loop.remove_signal_handler(each)
+
+
+if __name__ == "__main__":
+    sys.exit(asyncio.run(main()))

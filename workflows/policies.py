@@ -1,0 +1,107 @@
+"""Every timeout, retry and queue, by name. Workflows use these profiles and set nothing of the kind themselves.
+
+Errors say for themselves whether a retry can cure them (`activities.failures`); what is listed here are the SDK's own.
+"""
+
+from datetime import timedelta
+
+from temporalio.common import RetryPolicy, WorkflowIDReusePolicy
+from temporalio.workflow import ActivityCancellationType, ActivityConfig, ChildWorkflowConfig, ParentClosePolicy
+
+from memory_plane.contracts.names import QUEUE, QUEUE_BULK, QUEUE_EMBED
+from memory_plane.contracts.workflows import ProcessorSpec
+
+NEVER_CURED = ("PayloadsTooLarge", "ValidationError")
+"""A result that no retry makes smaller; a payload that no retry makes valid."""
+
+INGEST_EXECUTION_TIMEOUT = timedelta(hours=24)
+"""An ingest that has not ended by then (an endpoint down for a day) is started anew by the reconciler."""
+RECONCILE_EXECUTION_TIMEOUT = timedelta(minutes=5)
+REEMBED_EXECUTION_TIMEOUT = timedelta(days=7)
+
+_PATIENT = RetryPolicy(
+    initial_interval=timedelta(seconds=1),
+    maximum_interval=timedelta(seconds=30),
+    non_retryable_error_types=NEVER_CURED,
+)
+"""For as long as it takes. The pauses stay below the reconciler's patience, so that work under way is left alone."""
+
+DATABASE = ActivityConfig(
+    task_queue=QUEUE,
+    start_to_close_timeout=timedelta(seconds=30),
+    schedule_to_close_timeout=timedelta(hours=24),
+    retry_policy=_PATIENT,
+)
+"""One short transaction."""
+
+EMBED = ActivityConfig(
+    task_queue=QUEUE_EMBED,
+    start_to_close_timeout=timedelta(hours=1),
+    schedule_to_close_timeout=timedelta(hours=24),
+    heartbeat_timeout=timedelta(seconds=30),
+    retry_policy=_PATIENT,
+    cancellation_type=ActivityCancellationType.WAIT_CANCELLATION_COMPLETED,
+)
+"""Batches to a model endpoint: an outage of it is waited out, a lost worker is noticed by its heartbeat."""
+
+BULK = ActivityConfig(
+    task_queue=QUEUE_BULK,
+    start_to_close_timeout=timedelta(hours=2),
+    schedule_to_close_timeout=timedelta(days=7),
+    heartbeat_timeout=timedelta(seconds=30),
+    retry_policy=_PATIENT,
+    cancellation_type=ActivityCancellationType.WAIT_CANCELLATION_COMPLETED,
+)
+"""A page of a back-fill, on a queue of its own so that no add waits behind it."""
+
+CHORE = ActivityConfig(
+    task_queue=QUEUE,
+    start_to_close_timeout=timedelta(minutes=1),
+    schedule_to_close_timeout=timedelta(minutes=2),
+    retry_policy=RetryPolicy(
+        initial_interval=timedelta(seconds=1), maximum_attempts=3, non_retryable_error_types=NEVER_CURED
+    ),
+)
+"""A step of something that a schedule runs again in a minute anyway."""
+
+
+def summarized(profile: ActivityConfig, summary: str) -> ActivityConfig:
+    """The profile with the words that the Temporal UI shows beside the activity: ids and counts, never content."""
+    return {**profile, "summary": summary}
+
+
+PROCESSORS_AT_ONCE = 8
+PROCESS_RENEW = timedelta(minutes=5)
+"""How often the hold on attempts under way is renewed; well below `plane.ingesting.PROCESS_HOLD`."""
+_ONCE = RetryPolicy(maximum_attempts=1)
+
+
+def processor_activity(spec: ProcessorSpec, summary: str) -> ActivityConfig:
+    """One attempt of a host's activity: attempts are counted in Postgres. Waiting for the host's worker is no attempt's
+    fault, so it is bounded by the ingest alone."""
+    timeout = timedelta(seconds=spec.timeout_seconds)
+    return ActivityConfig(
+        task_queue=spec.task_queue,
+        start_to_close_timeout=timeout,
+        schedule_to_close_timeout=timeout + INGEST_EXECUTION_TIMEOUT,
+        retry_policy=_ONCE,
+        summary=summary,
+    )
+
+
+def processor_child(spec: ProcessorSpec, workflow_id: str, summary: str) -> ChildWorkflowConfig:
+    """One attempt of a host's workflow."""
+    return ChildWorkflowConfig(
+        id=workflow_id,
+        id_reuse_policy=WorkflowIDReusePolicy.ALLOW_DUPLICATE,
+        static_summary=summary,
+        task_queue=spec.task_queue,
+        execution_timeout=timedelta(seconds=spec.timeout_seconds),
+        retry_policy=_ONCE,
+        parent_close_policy=ParentClosePolicy.REQUEST_CANCEL,
+    )
+
+
+def pause_after(rounds: int) -> timedelta:
+    """How long an ingest waits before round `rounds` + 1 when a round has left something undone: 2 s to 32 s."""
+    return timedelta(seconds=2 ** min(rounds, 5))
