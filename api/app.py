@@ -1,12 +1,11 @@
 """The facade: `create_app` for a server of its own, `register_memory_routes` for a host's app."""
 
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from importlib.metadata import version
 from typing import TypeAlias
 
 from fastapi import FastAPI
-from memory_plane.plane.engine import Engine
 from prometheus_client import CollectorRegistry, GCCollector, PlatformCollector, ProcessCollector
 from starlette.exceptions import HTTPException
 from starlette.requests import HTTPConnection, Request
@@ -20,10 +19,10 @@ from api.mcp_server import mcp_mounted
 from api.observe import HttpMetrics, Observe
 from api.routes import add, feed, operations, reading, retention
 from api.serving import Serving
-from api.starter import open_starter
 from memory_plane.core.caller import Caller
+from memory_plane.plane.engine import Engine
 from memory_plane.plane.health import Health
-from memory_plane.plane.ports import GrantStore, SourceProvider
+from memory_plane.plane.ports import GrantStore
 from memory_plane.settings import Settings, SettingsInvalid
 
 DESCRIPTION = "A durable memory for agents: capture, search, list, follow and forget, tenant by tenant."
@@ -36,7 +35,6 @@ def create_app(
     engine: Engine | None = None,
     caller_resolver: CallerResolver | None = None,
     grant_store: GrantStore | None = None,
-    sources: Sequence[SourceProvider] = (),
     body_limits: BodyLimits | None = None,
 ) -> FastAPI:
     """The whole facade. Opens its own engine by `settings` (default: the environment) unless given an open one.
@@ -60,9 +58,11 @@ def create_app(
         async with AsyncExitStack() as stack:
             opened = engine
             if opened is None:
+                from api.starter import open_starter  # a host that brings an engine needs no Temporal client
+
                 starter = await stack.enter_async_context(open_starter(settings))
                 opened = await stack.enter_async_context(
-                    Engine.open(settings, starter=starter, grant_store=grant_store, sources=sources)
+                    Engine.open(settings, starter=starter, grant_store=grant_store)
                 )
             identity.resolver = caller_resolver or resolver_from(settings, opened.pool)
             app.state.memory_health = Health(opened.pool, settings, opened.temporal_health)
