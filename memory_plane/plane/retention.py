@@ -116,8 +116,16 @@ class Retention:
         async with connection(self._pool) as conn:
             return await retention.tenants_with_expired(conn)
 
+    async def sweep(self, tenant_id: str) -> int:
+        """Deprecate what is past its time in this tenant, batch by batch; how many versions."""
+        total = 0
+        while swept := await self.sweep_batch(tenant_id):
+            total += swept
+        return total
+
     async def sweep_batch(self, tenant_id: str, limit: int = SWEEP_BATCH) -> int:
-        """Deprecate at most `limit` ephemeral versions that are past their time; how many. 0: none is left."""
+        """Deprecate at most `limit` ephemeral versions that are past their time; how many. 0: none is left, or
+        another sweeper has them."""
 
         async def work(conn: Connection) -> int:
             documents = await retention.expired_documents(conn, tenant_id, limit)
@@ -128,7 +136,7 @@ class Retention:
             await append_events(
                 conn, tenant_id, [Event(FeedEventKind.DEPRECATED, document, version) for document, version in ended]
             )
-            return len(documents)
+            return len(ended)
 
         return await in_transaction(self._pool, work)
 

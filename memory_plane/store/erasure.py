@@ -157,9 +157,10 @@ async def show_remaining_version(conn: Connection, tenant_id: str, document_ids:
     """Documents that keep a version show it, not the newer one that has gone."""
     await conn.execute(
         """
-        UPDATE memory.document d SET title = v.title, kind = v.kind, attributes = v.attributes
+        UPDATE memory.document d
+        SET title = v.title, kind = v.kind, attributes = v.attributes, occurred_at = v.occurred_at
         FROM (
-            SELECT DISTINCT ON (document_id) document_id, title, kind, attributes FROM memory.version
+            SELECT DISTINCT ON (document_id) document_id, title, kind, attributes, occurred_at FROM memory.version
             WHERE tenant_id = $1 AND document_id = ANY ($2::text[]) AND status <> 'tombstoned'
             ORDER BY document_id, version DESC
         ) v

@@ -25,6 +25,7 @@ from tests.fakes.endpoint import FakeEndpoint
 class Plane:
     engine: Engine
     retention: Retention
+    fake: FakeEndpoint
 
     @property
     def pool(self) -> Pool:
@@ -72,7 +73,7 @@ async def plane(settings: Settings) -> AsyncIterator[Plane]:
     async with FakeEndpoint(dims=64) as fake:
         configured = settings.model_copy(update={"embed_base_url": fake.url, "embed_model": "fake"})
         async with Engine.open(configured) as engine:
-            opened = Plane(engine, Retention(engine.pool, engine.access))
+            opened = Plane(engine, Retention(engine.pool, engine.access), fake)
             for principal in ("alice", "bob", "dora"):
                 for verb in Verb:
                     await opened.grant(principal, "memory", verb.value)
