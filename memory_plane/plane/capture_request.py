@@ -21,6 +21,7 @@ from memory_plane.store.idempotency import KeyedBody
 
 MAX_KEY_CHARS = 255
 MAX_PROCESSOR_CHARS = 200
+_AS_SENT = json.JSONEncoder(ensure_ascii=False)
 KEY_ITEM_SEPARATOR = "\x1f"
 """Between a batch's key and an item's number: no header can carry it, so no single add has such a key."""
 
@@ -54,9 +55,7 @@ def capture_request(
     external_ref = _mint(caller.tenant_id) if item.external_ref is None else item.external_ref
     document = source_document(item, external_ref=external_ref, over_http=over_http)
     refuse_over_limits(document)
-    problems = tag_problems(caller.tenant_id, item.access_tags or (), item.share)
-    if problems:
-        raise Invalid(problems[0].message, code="access_tag", errors=problems)
+    _refuse_tags(caller, item)
     return CaptureRequest(
         caller=caller,
         document=document,
@@ -93,13 +92,21 @@ def source_document(item: AddFields, *, external_ref: str, over_http: bool = Tru
     )
 
 
+def _refuse_tags(caller: Caller, item: AddFields) -> None:
+    if item.access_tags is None and item.share is None:
+        return
+    problems = tag_problems(caller.tenant_id, item.access_tags or (), item.share)
+    if problems:
+        raise Invalid(problems[0].message, code="access_tag", errors=problems)
+
+
 def _mint(tenant_id: str) -> str:
     return f"memory:{tenant_id}:{uuid4()}"
 
 
 def _raw(document: SourceDocument, payload: Any) -> RawCapture:
     identity = source_hash(document.adapter, document.external_ref, payload)
-    text = json.dumps(payload, ensure_ascii=False)
+    text = _AS_SENT.encode(payload)
     if "\\u0000" in text or not is_storable(text):
         return RawCapture(identity, None, text.encode("utf-8", "surrogatepass"))
     return RawCapture(identity, text, None)

@@ -187,6 +187,7 @@ class CaptureTransaction:
             generation_id=self.live.id,
             embed_state=derived.embed_state,
             process_pending=bool(request.processors),
+            chunk_count=len(derived.chunks),
             chunks=self._captured_chunks(derived),
             grants_materialized=materialized,
             audience_request_ids=requests,

@@ -28,7 +28,8 @@ class ForeignShare:
 
 @dataclass(frozen=True, slots=True)
 class Captured:
-    """`chunks` are those just written; there are none for a NOOP or a replay, whose embed may still be pending.
+    """`chunks` are those just written and to be embedded; none for a NOOP or a replay, whose embed may be pending.
+    `chunk_count` is of the chunks just written, to be embedded or not.
 
     `embed_state` is that of the version under the live generation; None where nothing has been derived under it.
     `grants_materialized` is None where no principals were shared with.
@@ -40,6 +41,7 @@ class Captured:
     generation_id: str
     embed_state: EmbedState | None
     process_pending: bool = False
+    chunk_count: int = 0
     chunks: Sequence[CapturedChunk] = ()
     replayed: bool = False
     grants_materialized: bool | None = None

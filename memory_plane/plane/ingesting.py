@@ -53,7 +53,7 @@ class Ingesting:
             document_id=captured.document_id,
             version_id=captured.version_id,
             status=captured.status,
-            chunks=len(captured.chunks),
+            chunks=captured.chunk_count,
         )
 
     async def remaining(self, tenant_id: str, version_ids: Sequence[str]) -> PendingResult:
