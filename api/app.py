@@ -19,6 +19,7 @@ from api.mcp_server import mcp_mounted
 from api.observe import HttpMetrics, Observe
 from api.routes import add, feed, operations, reading, retention
 from api.serving import Serving
+from api.starter import open_starter
 from memory_plane.core.caller import Caller
 from memory_plane.plane.engine import Engine
 from memory_plane.plane.health import Health
@@ -58,8 +59,6 @@ def create_app(
         async with AsyncExitStack() as stack:
             opened = engine
             if opened is None:
-                from api.starter import open_starter  # a host that brings an engine needs no Temporal client
-
                 starter = await stack.enter_async_context(open_starter(settings))
                 opened = await stack.enter_async_context(
                     Engine.open(settings, starter=starter, grant_store=grant_store)

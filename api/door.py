@@ -8,11 +8,12 @@ import logging
 import traceback
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
-from typing import Annotated, Any, cast
+from typing import Annotated, Any, cast, get_args
 
 from fastapi import Depends, FastAPI, Path
 from fastapi.exceptions import RequestValidationError
 from fastapi.routing import APIRoute
+from pydantic import BaseModel
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
@@ -120,11 +121,12 @@ def log_unexpected(error: BaseException, id_: str) -> None:
     )
 
 
-def _model_of(request: Request) -> Any:
+def _model_of(request: Request) -> type[BaseModel] | None:
     """The model of the route's body, so that a mistyped key can be told which one was meant."""
-    route = request.scope.get("route")
-    body_field = getattr(route, "body_field", None)
-    return getattr(getattr(body_field, "field_info", None), "annotation", None)
+    body_field = getattr(request.scope.get("route"), "body_field", None)
+    annotation = getattr(getattr(body_field, "field_info", None), "annotation", None)
+    models = (each for each in (annotation, *get_args(annotation)) if isinstance(each, type))
+    return next((each for each in models if issubclass(each, BaseModel)), None)
 
 
 def door_of(request: Request) -> Door:

@@ -31,6 +31,11 @@ async def test_an_unknown_key_is_refused_by_name_and_writes_nothing(ann: httpx.A
     assert (await ann.get("/list")).json() == {"events": []}
 
 
+async def test_a_mistyped_key_of_an_optional_body_is_refused_by_name(ann: httpx.AsyncClient) -> None:
+    body = problem(await ann.post("/documents/kdoc_1/forget", json={"reasn": "r"}), 400, "invalid")
+    assert body["errors"] == [{"field": "reasn", "message": "is not a known field (perhaps reason)"}]
+
+
 @pytest.mark.parametrize("route", ["add", "search"])
 @pytest.mark.parametrize("key", ["tenant_id", "principal_id"])
 async def test_identity_in_a_body_is_refused_with_the_reason(ann: httpx.AsyncClient, route: str, key: str) -> None:
