@@ -17,6 +17,7 @@ _STEM_CHARS = 5
 _LEAD = 3
 """One part in so many of the room to spare goes before the match: what follows it tells more."""
 _TOKEN = re.compile(rf"(?P<run>[{UNSPACED_LETTERS}]+)|(?:(?![{UNSPACED_LETTERS}])\w)+")
+_ASCII_WORD = re.compile(r"\w+", re.ASCII)
 _UNSPACED_LETTER = re.compile(f"[{UNSPACED_LETTERS}]")
 _EPSILON = 1e-9
 _SENTENCE_START = re.compile(r"(?<=[.!?…。！？\n])\s*(?=\S)")
@@ -52,6 +53,9 @@ def snippet(text: str, query: str, max_chars: int = MAX_SNIPPET_CHARS) -> str:
 
 def _tokens(text: str) -> Iterator[tuple[str, int, int]]:
     """Words, and the bigrams of unspaced runs (or a lone character), folded, with their places."""
+    if text.isascii():
+        yield from ((found.group().lower(), found.start(), found.end()) for found in _ASCII_WORD.finditer(text))
+        return
     for found in _TOKEN.finditer(text):
         start, end = found.span()
         if found["run"] is None or end - start == 1:

@@ -15,6 +15,7 @@ from memory_plane.core.authority import authority
         (CreatedByKind.ADAPTER, 2, SourceChannel.CALL, False, 0.09 + 0.1 + 0.21),
         (CreatedByKind.HUMAN, 8, SourceChannel.CHANNEL, True, 1.0),
         (CreatedByKind.HUMAN, 10_000, SourceChannel.CHANNEL, True, 1.0),
+        (CreatedByKind.ADAPTER, 10_000, SourceChannel.RECORD, False, 0.48),
         (CreatedByKind.HUMAN, 0, SourceChannel.THREAD, False, 0.54),
     ],
 )

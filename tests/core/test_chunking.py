@@ -50,6 +50,8 @@ def test_inv_08_chunks_are_sound_whatever_the_text_and_the_caps(source: str, lim
 @settings(max_examples=300)
 @given(document_text, caps(least=32))
 @example("\r\n" + "\u0301" * 5, ChunkCaps(32, 0, 0))
+@example("abcdefg \u0301" * 40, ChunkCaps(32, 4, 0))
+@example("ที่" * 60, ChunkCaps(32, 4, 4))
 def test_inv_08_no_cut_within_a_character(source: str, limits: ChunkCaps) -> None:
     for piece in chunk(source, limits):
         assert is_boundary(source, piece.start)
