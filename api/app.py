@@ -1,5 +1,6 @@
 """The facade: `create_app` for a server of its own, `register_memory_routes` for a host's app."""
 
+import sys
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from importlib.metadata import version
@@ -20,6 +21,7 @@ from api.observe import HttpMetrics, Observe
 from api.routes import add, feed, operations, reading, retention
 from api.serving import Serving
 from api.starter import open_starter
+from memory_plane import logs
 from memory_plane.core.caller import Caller
 from memory_plane.plane.engine import Engine
 from memory_plane.plane.health import Health
@@ -27,6 +29,7 @@ from memory_plane.plane.ports import GrantStore
 from memory_plane.settings import Settings, SettingsInvalid
 
 DESCRIPTION = "A durable memory for agents: capture, search, list, follow and forget, tenant by tenant."
+_OPEN_FILES = 65_536
 EngineSource: TypeAlias = Engine | Callable[[], Engine]
 
 
@@ -111,9 +114,25 @@ def register_memory_routes(
 def app_from_environment() -> FastAPI:
     """The factory that a server is pointed at: `uvicorn --factory api.app:app_from_environment`."""
     try:
-        return create_app()
+        settings = Settings.load()
+        app = create_app(settings)
     except (SettingsInvalid, IdentityNotConfigured) as refusal:
         raise SystemExit(f"The API cannot start:\n{refusal}") from None
+    logs.configure(settings.memory_log_level)
+    _allow_many_connections()
+    return app
+
+
+def _allow_many_connections() -> None:
+    """Idle connections are cheap, and the usual limit of 1,024 open files is not many of them."""
+    if sys.platform == "win32":
+        return
+    import resource
+
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = _OPEN_FILES if hard == resource.RLIM_INFINITY else min(_OPEN_FILES, hard)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
 
 
 class _Identity:

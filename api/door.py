@@ -5,7 +5,6 @@ The order leaks nothing: no identity 401, another's tenant 404, no capability 40
 """
 
 import logging
-import traceback
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
 from typing import Annotated, Any, cast, get_args
@@ -26,6 +25,7 @@ from memory_plane.contracts.enums import Verb
 from memory_plane.contracts.errors import PlaneError
 from memory_plane.contracts.validation import field_errors, refusal
 from memory_plane.core.visibility import Visibility
+from memory_plane.logs import name_in_logs, where
 from memory_plane.plane.engine import Engine
 from memory_plane.store.database import StatementFailed
 
@@ -54,6 +54,7 @@ class Door:
     async def admit(self, request: Request, verb: Verb) -> Admitted:
         engine = self.engine()
         caller = await seated(self.resolve, request, request.path_params["tenantId"])
+        name_in_logs(tenant=caller.tenant_id)
         visibility = await engine.access.visibility(caller)
         engine.access.require(visibility, verb)
         return Admitted(engine, visibility)
@@ -112,12 +113,11 @@ def answer_for(error: Exception, request: Request) -> Response:
 
 def log_unexpected(error: BaseException, id_: str) -> None:
     what = str(error) if isinstance(error, StatementFailed) else type(error).__name__
-    frames = [f"{frame.filename}:{frame.lineno} {frame.name}" for frame in traceback.extract_tb(error.__traceback__)]
     _log.error(
         "unexpected %s in request %s at %s",
         what,
         id_,
-        " < ".join(reversed(frames[-8:])),
+        where(error.__traceback__),
     )
 
 

@@ -64,9 +64,9 @@ class Observe:
                 await problems.unexpected()(scope, receive, tell)
         finally:
             self._metrics.under_way.dec()
-            self._note(scope, status, time.perf_counter() - begun, id_)
+            self._note(scope, status, time.perf_counter() - begun)
 
-    def _note(self, scope: Scope, status: int, seconds: float, id_: str) -> None:
+    def _note(self, scope: Scope, status: int, seconds: float) -> None:
         route = template(scope)
         self._metrics.requests.labels(_method(scope), route, str(status or 499)).inc()
         self._metrics.seconds.labels(route).observe(seconds)
@@ -75,7 +75,7 @@ class Observe:
             scope["method"],
             route,
             status,
-            extra={"request_id": id_, "status": status, "route": route, "ms": round(seconds * 1000, 1)},
+            extra={"status": status, "route": route, "ms": round(seconds * 1000, 1)},
         )
 
 

@@ -1,14 +1,14 @@
 """The id of a request: taken from X-Request-Id or made, sent back, and known to whatever is logged meanwhile."""
 
 import re
-from contextvars import ContextVar
 from typing import Any
 from uuid import uuid4
 
 from starlette.datastructures import Headers
 
+from memory_plane.logs import name_in_logs
+
 HEADER = "X-Request-Id"
-CURRENT: ContextVar[str | None] = ContextVar("memory_request_id", default=None)
 
 _ACCEPTED = re.compile(r"[A-Za-z0-9._:/+=@-]{1,128}")
 _KEY = "memory.request_id"
@@ -22,5 +22,5 @@ def request_id(scope: Any) -> str:
     sent = Headers(scope=scope).get(HEADER)
     chosen = sent if sent is not None and _ACCEPTED.fullmatch(sent) else uuid4().hex
     scope[_KEY] = chosen
-    CURRENT.set(chosen)
+    name_in_logs(request_id=chosen)
     return chosen
