@@ -43,7 +43,8 @@ def snippet(text: str, query: str, max_chars: int = MAX_SNIPPET_CHARS) -> str:
     best = _densest(_matches(text, clean_text(query), max_chars), max_chars)
     if best is None:
         return text[first : _end(text, first, first, first + max_chars)].rstrip()
-    begin, end = best
+    begin = boundary_before(text, best[0])  # a letter bound to the one before it is no place to begin
+    end = min(best[1], begin + max_chars)
     before = (max_chars - (end - begin)) // _LEAD
     before = max(before, begin + max_chars - last)  # near the end the room behind is used before the match
     start = _start(text, max(first, begin - before), begin)
