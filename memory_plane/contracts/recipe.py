@@ -61,11 +61,16 @@ class RerankRecipe(RecipeModel):
 
 
 class FusionRecipe(RecipeModel):
-    """`convex`: weighted sum of normalized channel scores; `rrf`: reciprocal rank fusion with constant `k`."""
+    """`convex`: weighted sum of normalized channel scores; `rrf`: reciprocal rank fusion with constant `k`.
+
+    `neighbour_weight` is the share of a chunk's neighbourhood vector in its dense score, where the recipe embeds one.
+    `surroundings_weight` is the share of its score that a document lends to those captured right before and after it.
+    """
 
     method: Literal["convex", "rrf"] = "convex"
     lexical_weight: float = Field(0.5, ge=0.0, le=1.0)
     neighbour_weight: float = Field(0.0, ge=0.0, le=1.0)
+    surroundings_weight: float = Field(0.3, ge=0.0, le=1.0)
     k: int = Field(60, ge=1, le=1000)
     lexical: Literal["bm25", "idf", "and"] = "bm25"
 

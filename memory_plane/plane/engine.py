@@ -1,7 +1,7 @@
 """The engine: one pool, one set of model clients, and the services over them. Doors and activities hold one."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from typing import Self
@@ -16,10 +16,12 @@ from memory_plane.plane.embedding import Embedding
 from memory_plane.plane.feed import Feed
 from memory_plane.plane.ingesting import Ingesting
 from memory_plane.plane.library import Library
-from memory_plane.plane.ports import GrantStore, HealthChecked, WorkflowStarter
+from memory_plane.plane.ports import GrantStore, HealthChecked, SourceProvider, WorkflowStarter
 from memory_plane.plane.reconciling import Reconciling
 from memory_plane.plane.reembedding import Reembedding
 from memory_plane.plane.retention import Retention
+from memory_plane.plane.search import Search
+from memory_plane.plane.widening import Widening
 from memory_plane.settings import Settings
 from memory_plane.store.database import Pool, open_pool
 from memory_plane.store.grants import PostgresGrantStore
@@ -42,6 +44,8 @@ class Engine:
     library: Library
     feed: Feed
     retention: Retention
+    widening: Widening
+    search: Search
     ingesting: Ingesting
     reconciling: Reconciling
     reembedding: Reembedding
@@ -58,11 +62,13 @@ class Engine:
         *,
         starter: WorkflowStarter | None = None,
         grant_store: GrantStore | None = None,
+        sources: Sequence[SourceProvider] = (),
         http: httpx.AsyncClient | None = None,
     ) -> AsyncIterator[Self]:
         """Everything open, closed again at the end. A database that is down fails calls, not the opening.
 
-        `grant_store` None: the grants of this database. `http` is used for model endpoints and left open.
+        `grant_store` None: the grants of this database. `http` is used for
+        model endpoints and left open. `sources` are live sources that a search asks too.
         """
         async with AsyncExitStack() as stack:
             pool = await open_pool(settings)
@@ -71,6 +77,8 @@ class Engine:
             access = Access(grant_store if grant_store is not None else PostgresGrantStore(pool))
             capture = Capture(pool, settings, access, processors=settings.memory_processors)
             embedding = Embedding(pool, settings, models)
+            search = Search(pool, settings, access, embedding, models, sources=sources)
+            stack.push_async_callback(search.aclose)
             yield cls(
                 settings=settings,
                 pool=pool,
@@ -83,6 +91,8 @@ class Engine:
                 library=Library(pool),
                 feed=Feed(pool),
                 retention=Retention(pool, access),
+                widening=Widening(pool, access, starter),
+                search=search,
                 ingesting=Ingesting(pool, settings, access, capture),
                 reconciling=Reconciling(pool, starter),
                 reembedding=Reembedding(pool, settings, embedding),

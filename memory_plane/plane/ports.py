@@ -3,7 +3,9 @@
 from collections.abc import Sequence
 from typing import Protocol, runtime_checkable
 
+from memory_plane.core.caller import Caller
 from memory_plane.core.grants import GrantRule
+from memory_plane.core.live_sources import LiveHit
 
 
 class GrantStore(Protocol):
@@ -36,9 +38,31 @@ class WorkflowStarter(Protocol):
 
 
 @runtime_checkable
+class WideningStarter(Protocol):
+    """A starter that also has audience requests waited for."""
+
+    async def start_widening(self, tenant_id: str, request_id: str) -> None:
+        """Start the workflow of an open request, unless it runs. Raises `Unavailable`."""
+        ...
+
+
+@runtime_checkable
 class HealthChecked(Protocol):
     """A starter that can tell whether its server is there."""
 
     async def check_health(self) -> None:
         """Raises OSError or TimeoutError when it cannot be reached."""
+        ...
+
+
+class SourceProvider(Protocol):
+    """A live source that a search asks beside the memory. It fails soft: late or broken, it is left out and named."""
+
+    @property
+    def id(self) -> str:
+        """What `sources` of a request selects it by; not `local`."""
+        ...
+
+    async def search_live(self, caller: Caller, query: str, limit: int) -> Sequence[LiveHit]:
+        """Best first, only what this caller may see."""
         ...

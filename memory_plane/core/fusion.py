@@ -1,0 +1,63 @@
+"""Two lists of scores that mean different things become one.
+
+`convex` adds normalized scores; `rrf` adds reciprocal ranks. The measured choice, and why a list is always
+normalized over the same depth, are in docs/decisions (retrieval).
+"""
+
+from collections.abc import Mapping
+
+from memory_plane.contracts.recipe import FusionRecipe
+
+DEPTH = 50
+"""Documents over which a channel's scores are normalized: min-max depends on the depth, so it is fixed."""
+
+
+def normalized(scores: Mapping[str, float], *, floor: float | None = None, depth: int = DEPTH) -> dict[str, float]:
+    """`scores` on [0, 1]: the best is 1, the one at `depth` (and all below it) 0.
+
+    A shorter list ends at `floor`, what any document that is not on it would have scored; without a floor, at its
+    worst. All equal → all 1.
+    """
+    if not scores:
+        return {}
+    ranked = sorted(scores.values(), reverse=True)
+    best = ranked[0]
+    worst = ranked[min(depth, len(ranked)) - 1]
+    if floor is not None and len(ranked) < depth:
+        worst = min(floor, worst)
+    span = best - worst
+    if span <= 0.0:
+        return dict.fromkeys(scores, 1.0)
+    return {key: min(1.0, max(0.0, (score - worst) / span)) for key, score in scores.items()}
+
+
+def ranks(scores: Mapping[str, float]) -> dict[str, int]:
+    """1 for the best; equal scores share the better rank, so that the order of rows decides nothing."""
+    place: dict[str, int] = {}
+    previous: float | None = None
+    rank = 0
+    for position, (key, score) in enumerate(sorted(scores.items(), key=lambda item: -item[1]), start=1):
+        if score != previous:
+            rank, previous = position, score
+        place[key] = rank
+    return place
+
+
+def fuse(
+    recipe: FusionRecipe, lexical: Mapping[str, float] | None, dense: Mapping[str, float] | None
+) -> dict[str, float]:
+    """One score for every key of either channel; None is a channel that did not run.
+
+    `lexical` holds sums of term weights (0 where no term matched), `dense` similarities.
+    """
+    if recipe.method == "rrf":
+        fused: dict[str, float] = {}
+        for channel in (lexical, dense):
+            for key, rank in ranks(channel or {}).items():
+                fused[key] = fused.get(key, 0.0) + 1.0 / (recipe.k + rank)
+        return fused
+    # Alone a channel has the whole weight, so that a score means the same with the other one down.
+    weight = 1.0 if dense is None else 0.0 if lexical is None else recipe.lexical_weight
+    left = normalized(lexical or {}, floor=0.0)
+    right = normalized(dense or {})
+    return {key: weight * left.get(key, 0.0) + (1.0 - weight) * right.get(key, 0.0) for key in {**left, **right}}

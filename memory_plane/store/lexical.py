@@ -1,0 +1,88 @@
+"""The lexical channel: chunks with any of the query's terms, ranked by BM25 computed from the text index's own rows.
+
+One GIN scan finds the chunks that have the generation's marker and a driving term. How often a term occurs is read
+back out of `ts_rank`, which for one term is 6/π² times the sum of 1/i² over its n occurrences: rank / (1 - rank) is
+1.6 n within 3 %. It looks at that lexeme alone, where unnesting a tsvector would look at all of them.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from memory_plane.core.lexical_query import MatchQuery, quoted
+from memory_plane.store.candidates import Candidate, candidates, eligible_sql
+from memory_plane.store.database import Connection
+from memory_plane.store.eligible import Eligibility
+
+K1 = 1.2
+B = 0.4
+"""BM25: how soon repetition saturates, and how much length counts. Measured, see docs/decisions (retrieval)."""
+
+_RANKS_PER_OCCURRENCE = 1.6
+_EVEN = "{1,1,1,1}"
+"""Title and text weigh the same: what `ts_rank` is to make of the classes D, C, B and A."""
+
+
+@dataclass(frozen=True, slots=True)
+class LexicalSearch:
+    """What to look for, where, and how to score it. `documents` bounds the search to a small set, read whole."""
+
+    tenant_id: str
+    generation_id: str
+    match: MatchQuery
+    average_length: float
+    scoring: str = "bm25"
+    documents: Sequence[str] | None = None
+
+
+async def search(conn: Connection, what: LexicalSearch, eligibility: Eligibility, limit: int) -> list[Candidate]:
+    """The best `limit` eligible chunks, best first."""
+    if not what.match.plan.scored:
+        return []
+    params: list[object] = [what.tenant_id, what.generation_id, what.match.tsquery]
+    columns, score = _scoring(what, params)
+    # MATERIALIZED, or each rank would be computed as often as the score names it.
+    ranked = f"""
+        WITH matched AS MATERIALIZED (SELECT c.id, c.version_id, {columns} FROM {_source(what.documents, params)})
+        SELECT id AS chunk_id, version_id, {score} AS score FROM matched ORDER BY 3 DESC, 1
+    """  # noqa: S608 - made of constants and placeholders
+    return candidates(await conn.fetch(eligible_sql(ranked, eligibility, params, limit), *params))
+
+
+def _source(documents: Sequence[str] | None, params: list[object]) -> str:
+    """The matching chunks: of the whole generation by the text index, of a few documents by theirs.
+
+    The planner of a prepared statement knows nothing of how rare the terms are and would take any other index, so
+    what must not be used is written in a form that no index serves.
+    """
+    if documents is None:
+        return """memory.chunk c
+            WHERE c.tenant_id || '' = $1 AND c.generation_id || '' = $2 AND c.text_fts @@ $3::tsquery"""
+    params.append(list(documents))
+    return f"""memory.version v
+            JOIN memory.chunk c ON c.version_id = v.id AND c.tenant_id = $1 AND c.generation_id = $2
+            WHERE v.tenant_id = $1 AND v.document_id = ANY (${len(params)}::text[])
+              AND (c.text_fts @@ $3::tsquery) IS TRUE"""
+
+
+def _scoring(what: LexicalSearch, params: list[object]) -> tuple[str, str]:
+    """The columns read from each match, and the score over them. One column a term, so that the statement depends on
+    the number of terms alone and stays prepared."""
+    if what.scoring == "and":
+        params.append(" & ".join(quoted(term.lexeme) for term in what.match.plan.scored))
+        return f"ts_rank(c.text_fts, ${len(params)}::tsquery) AS r0", "r0"
+    params.append(max(what.average_length, 1.0))
+    saturation = f"{K1} * ({1.0 - B} + {B} * length)"
+    columns = [f"c.token_count / ${len(params)}::float8 AS length"]
+    summands = []
+    for number, term in enumerate(what.match.plan.scored):
+        params.append(quoted(term.lexeme))
+        columns.append(f"ts_rank('{_EVEN}', c.text_fts, ${len(params)}::tsquery) AS r{number}")
+        params.append(term.weight)
+        weight = f"${len(params)}::float8"
+        if what.scoring == "idf":
+            summands.append(f"CASE WHEN r{number} > 0 THEN {weight} ELSE 0 END")
+        else:
+            # tf (k1 + 1) / (tf + saturation), with tf = rank / (1 - rank) / 1.6.
+            frequency = f"r{number} / {_RANKS_PER_OCCURRENCE}"
+            summands.append(f"{weight} * {K1 + 1.0} * {frequency} / ({frequency} + {saturation} * (1 - r{number}))")
+    return ", ".join(columns), " + ".join(summands)
