@@ -20,6 +20,8 @@ from activities.failures import ContentFreeFailures
 from activities.ingest import IngestActivities
 from activities.reconcile import ReconcileActivities
 from activities.reembed import ReembedActivities
+from activities.sweep import SweepActivities
+from activities.widen import WidenActivities
 from api.starter import TemporalStarter
 from memory_plane.contracts.errors import PlaneError
 from memory_plane.contracts.names import QUEUE, QUEUE_BULK, QUEUE_EMBED
@@ -32,10 +34,18 @@ from schedules import register_search_attributes
 from workflows.ingest import IngestWorkflow
 from workflows.reconcile import ReconcileWorkflow
 from workflows.reembed import ReembedWorkflow
+from workflows.sweep import SweepWorkflow
+from workflows.widen_audience import WidenAudienceWorkflow
 
 _log = logging.getLogger("memory_plane.worker")
 
-WORKFLOWS: Sequence[type] = (IngestWorkflow, ReconcileWorkflow, ReembedWorkflow)
+WORKFLOWS: Sequence[type] = (
+    IngestWorkflow,
+    ReconcileWorkflow,
+    ReembedWorkflow,
+    SweepWorkflow,
+    WidenAudienceWorkflow,
+)
 
 SANDBOX = SandboxedWorkflowRunner(
     SandboxRestrictions.default.with_passthrough_modules(
@@ -56,9 +66,10 @@ RETRY_SECONDS = 2.0
 DEPLOYMENT = "memory-plane"
 
 
-def build(client: Client, engine: Engine) -> list[Worker]:
+def build(client: Client, engine: Engine, *, max_cached_workflows: int = 1000) -> list[Worker]:
     """One worker for orchestration, one for model endpoints, one for back-fills: none waits behind another's work."""
     ingest, reconcile, reembed = IngestActivities(engine), ReconcileActivities(engine), ReembedActivities(engine)
+    sweep, widen = SweepActivities(engine), WidenActivities(engine)
     common: dict[str, Any] = {
         "interceptors": [ContentFreeFailures()],
         "graceful_shutdown_timeout": GRACE,
@@ -77,10 +88,15 @@ def build(client: Client, engine: Engine) -> list[Worker]:
                 reconcile.start_stalled,
                 reconcile.expire_keys,
                 reconcile.retire_due,
+                reconcile.start_widenings,
+                sweep.page,
+                widen.standing,
+                widen.decide,
                 reembed.prepare,
             ],
             workflow_runner=SANDBOX,
             workflow_failure_exception_types=FAILS_WORKFLOWS,
+            max_cached_workflows=max_cached_workflows,
             max_concurrent_activities=16,
             **common,
         ),

@@ -6,7 +6,7 @@ Errors say for themselves whether a retry can cure them (`activities.failures`);
 from datetime import timedelta
 
 from temporalio.common import RetryPolicy, WorkflowIDReusePolicy
-from temporalio.workflow import ActivityCancellationType, ActivityConfig, ChildWorkflowConfig, ParentClosePolicy
+from temporalio.workflow import ActivityConfig, ChildWorkflowConfig, ParentClosePolicy
 
 from memory_plane.contracts.names import QUEUE, QUEUE_BULK, QUEUE_EMBED
 from memory_plane.contracts.workflows import ProcessorSpec
@@ -18,6 +18,7 @@ INGEST_EXECUTION_TIMEOUT = timedelta(hours=24)
 """An ingest that has not ended by then (an endpoint down for a day) is started anew by the reconciler."""
 RECONCILE_EXECUTION_TIMEOUT = timedelta(minutes=5)
 REEMBED_EXECUTION_TIMEOUT = timedelta(days=7)
+SWEEP_EXECUTION_TIMEOUT = timedelta(hours=24)
 
 _PATIENT = RetryPolicy(
     initial_interval=timedelta(seconds=1),
@@ -38,9 +39,8 @@ EMBED = ActivityConfig(
     task_queue=QUEUE_EMBED,
     start_to_close_timeout=timedelta(hours=1),
     schedule_to_close_timeout=timedelta(hours=24),
-    heartbeat_timeout=timedelta(seconds=30),
+    heartbeat_timeout=timedelta(seconds=15),
     retry_policy=_PATIENT,
-    cancellation_type=ActivityCancellationType.WAIT_CANCELLATION_COMPLETED,
 )
 """Batches to a model endpoint: an outage of it is waited out, a lost worker is noticed by its heartbeat."""
 
@@ -48,9 +48,8 @@ BULK = ActivityConfig(
     task_queue=QUEUE_BULK,
     start_to_close_timeout=timedelta(hours=2),
     schedule_to_close_timeout=timedelta(days=7),
-    heartbeat_timeout=timedelta(seconds=30),
+    heartbeat_timeout=timedelta(seconds=15),
     retry_policy=_PATIENT,
-    cancellation_type=ActivityCancellationType.WAIT_CANCELLATION_COMPLETED,
 )
 """A page of a back-fill, on a queue of its own so that no add waits behind it."""
 

@@ -36,6 +36,14 @@ class ReconcileWorkflow:
                     ReconcileActivities.start_stalled, given, **policies.summarized(policies.CHORE, "start what waits")
                 ),
             ),
+            widenings_started=await self._step(
+                "waits for an owner's decision started",
+                workflow.execute_activity_method(
+                    ReconcileActivities.start_widenings,
+                    given,
+                    **policies.summarized(policies.CHORE, "start waits for decisions"),
+                ),
+            ),
             retired=await self._step(
                 "rows of retired generations deleted",
                 workflow.execute_activity_method(

@@ -52,14 +52,17 @@ async def engine(configured: Settings, starter: TemporalStarter) -> AsyncIterato
 def workers(client: Client, engine: Engine) -> RunWorkers:
     """Runs the workers of the composition while the block lasts."""
 
-    @asynccontextmanager
-    async def run() -> AsyncIterator[list[Worker]]:
-        built = worker.build(client, engine)
-        running = [asyncio.create_task(each.run()) for each in built]
-        try:
-            yield built
-        finally:
-            await asyncio.gather(*(each.shutdown() for each in built))
-            await asyncio.gather(*running)
+    return lambda: running_workers(client, engine)
 
-    return run
+
+@asynccontextmanager
+async def running_workers(
+    client: Client, engine: Engine, *, max_cached_workflows: int = 1000
+) -> AsyncIterator[list[Worker]]:
+    built = worker.build(client, engine, max_cached_workflows=max_cached_workflows)
+    running = [asyncio.create_task(each.run()) for each in built]
+    try:
+        yield built
+    finally:
+        await asyncio.gather(*(each.shutdown() for each in built))
+        await asyncio.gather(*running)
