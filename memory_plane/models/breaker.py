@@ -48,7 +48,7 @@ class Breaker:
     def state(self) -> State:
         if self._opened_until is None:
             return "closed"
-        return "half_open" if self._probing or self._clock() >= self._opened_until else "open"
+        return "half_open" if self._clock() >= self._opened_until else "open"
 
     @property
     def retry_in(self) -> float:
@@ -96,7 +96,8 @@ class Breaker:
         was_open = self._opened_until is not None
         if not was_open and self._failures < self._threshold and not retry_after:
             return
-        pause = min(self._cool_down * 2**self._openings, self._max_cool_down)
+        # The exponent is bounded because an outage is not: 2.0**1024 is no float any more.
+        pause = min(self._cool_down * 2.0 ** min(self._openings, 64), self._max_cool_down)
         until = self._clock() + max(pause, retry_after or 0.0)
         if was_open and not self._probing:
             # A call that began before the circuit opened adds nothing but its Retry-After.

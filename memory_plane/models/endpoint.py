@@ -45,6 +45,8 @@ class Endpoint:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "base_url", normalize_base_url(self.base_url))
+        # A StrEnum would tell its Python name in sentences.
+        object.__setattr__(self, "style", str(self.style))
 
     @property
     def name(self) -> str:

@@ -121,8 +121,6 @@ class Reranker:
 
     async def rerank(self, query: str, documents: Sequence[str], within: float) -> list[float]:
         """As RerankClient.rerank, within so many seconds."""
-        # Before the guard: a long query says nothing about the endpoint.
-        doc_budget(self.client.endpoint.model, query, self.client.max_doc_chars)
         with self.breaker.guard():
             try:
                 async with asyncio.timeout(within):

@@ -20,9 +20,7 @@ def words(text: str) -> list[str]:
 
 @lru_cache(maxsize=65_536)
 def _direction(model: str, word: str, dims: int) -> NDArray[np.float64]:
-    seed = int.from_bytes(
-        blake2b(f"{model}|{word}".encode("utf-8", "replace"), digest_size=8).digest(), "big"
-    )
+    seed = int.from_bytes(blake2b(f"{model}|{word}".encode("utf-8", "replace"), digest_size=8).digest(), "big")
     return np.random.default_rng(seed).standard_normal(dims)
 
 

@@ -128,9 +128,7 @@ class FakeEndpoint:
     size disagree as real ones do.
     """
 
-    def __init__(
-        self, dims: int = 64, *, models: Mapping[str, int] | None = None, api_key: str | None = None
-    ) -> None:
+    def __init__(self, dims: int = 64, *, models: Mapping[str, int] | None = None, api_key: str | None = None) -> None:
         self.dims = dims
         self.models = dict(models) if models is not None else None
         self.api_key = api_key
@@ -261,12 +259,7 @@ class FakeEndpoint:
         if self.api_key is not None and call.authorization != f"Bearer {self.api_key}":
             return _json({"error": {"message": "invalid api key"}}, status=401)
         model = str(call.body.get("model", "fake"))
-        if (
-            self.models is not None
-            and call.path != "/embed"
-            and call.route == "embed"
-            and model not in self.models
-        ):
+        if self.models is not None and call.path != "/embed" and call.route == "embed" and model not in self.models:
             return _json({"error": {"message": f"model {model!r} not found"}}, status=404)
         if call.route == "embed":
             return self._embed(call, model, fault)
@@ -284,9 +277,7 @@ class FakeEndpoint:
             return _json(vectors)
         if call.path == "/api/embed":
             return _json({"model": model, "embeddings": vectors})
-        data = _spoil_index(
-            [{"object": "embedding", "index": i, "embedding": v} for i, v in enumerate(vectors)], fault
-        )
+        data = _spoil_index([{"object": "embedding", "index": i, "embedding": v} for i, v in enumerate(vectors)], fault)
         return _json({"object": "list", "model": model, "data": data, "usage": {"total_tokens": 0}})
 
     def _chat(self, call: Call, fault: Fault | None) -> Reply:
@@ -300,9 +291,7 @@ class FakeEndpoint:
 
 
 @contextmanager
-def fake_endpoint_in_thread(
-    dims: int = 64, *, models: Mapping[str, int] | None = None
-) -> Iterator[FakeEndpoint]:
+def fake_endpoint_in_thread(dims: int = 64, *, models: Mapping[str, int] | None = None) -> Iterator[FakeEndpoint]:
     """A fake endpoint with a loop and a thread of its own, for tests that block theirs (`subprocess.run`).
 
     Use `url`, `fail`, `heal`, `calls` and `embedded`; `hold` and `called` belong to the other loop.

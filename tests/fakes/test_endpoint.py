@@ -40,9 +40,7 @@ async def embed(http: httpx.AsyncClient, fake: FakeEndpoint, *texts: str, model:
     return await http.post(f"{fake.url}/v1/embeddings", json={"model": model, "input": list(texts)})
 
 
-async def test_vectors_are_deterministic_and_near_for_shared_words(
-    fake: FakeEndpoint, http: httpx.AsyncClient
-) -> None:
+async def test_vectors_are_deterministic_and_near_for_shared_words(fake: FakeEndpoint, http: httpx.AsyncClient) -> None:
     reply = (await embed(http, fake, "the red fox", "a red fox", "tax forms")).json()
     fox, other_fox, tax = (np.array(item["embedding"]) for item in reply["data"])
     assert list(fox) == fake.vector("the red fox", "m")
@@ -50,9 +48,7 @@ async def test_vectors_are_deterministic_and_near_for_shared_words(
     assert fake.vector("the red fox", "another") != fake.vector("the red fox", "m")
 
 
-async def test_every_embedding_style_answers_the_same_vectors(
-    fake: FakeEndpoint, http: httpx.AsyncClient
-) -> None:
+async def test_every_embedding_style_answers_the_same_vectors(fake: FakeEndpoint, http: httpx.AsyncClient) -> None:
     ollama = await http.post(f"{fake.url}/api/embed", json={"model": "m", "input": ["x"], "truncate": True})
     tei = await http.post(f"{fake.url}/embed", json={"inputs": ["x"]})
     assert ollama.json()["embeddings"] == [fake.vector("x", "m")]
@@ -75,9 +71,7 @@ async def test_faults_wait_their_turn_and_heal(fake: FakeEndpoint, http: httpx.A
     assert (await embed(http, fake, "a")).status_code == 200
 
 
-async def test_poison_spoils_only_requests_that_contain_it(
-    fake: FakeEndpoint, http: httpx.AsyncClient
-) -> None:
+async def test_poison_spoils_only_requests_that_contain_it(fake: FakeEndpoint, http: httpx.AsyncClient) -> None:
     fake.fail(Poison("BAD"), on="embed")
     assert (await embed(http, fake, "good", "so BAD")).status_code == 400
     assert (await embed(http, fake, "good")).status_code == 200

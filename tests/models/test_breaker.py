@@ -80,6 +80,13 @@ def test_every_failed_probe_doubles_the_pause_up_to_its_limit(breaker: Breaker, 
     assert pauses == [1.0, 2.0, 4.0, 5.0, 5.0]
 
 
+def test_an_outage_may_last_for_days(breaker: Breaker, clock: Clock) -> None:
+    for _ in range(2000):
+        clock.now += breaker.retry_in
+        fail(breaker)
+    assert breaker.retry_in == 5.0
+
+
 def test_retry_after_opens_at_once_and_for_as_long_as_it_says(breaker: Breaker, clock: Clock) -> None:
     fail(breaker, retry_after=30.0)
     clock.now += 29.0

@@ -62,7 +62,7 @@ def choice(**parts: Any) -> Body:
 @pytest.mark.parametrize(
     ("fault", "kind"),
     [
-        (choice(finish_reason="length", message={"content": '{"claims": ['}), BadReply),
+        (choice(finish_reason="length", message={"content": '{"claims": []}'}), BadReply),
         (choice(finish_reason="content_filter", message={"content": None}), EndpointRejected),
         (choice(finish_reason="stop", message={"content": None, "refusal": "I cannot"}), EndpointRejected),
         (choice(finish_reason="stop", message={"content": None}), BadReply),

@@ -13,7 +13,14 @@ from memory_plane.models.breaker import Breaker
 from memory_plane.models.embed import EmbedClient
 from memory_plane.models.embedder import Embedder
 from memory_plane.models.endpoint import Endpoint
-from memory_plane.models.errors import BadReply, EndpointFault, EndpointRejected, EndpointTimeout, EndpointUnavailable
+from memory_plane.models.errors import (
+    BadReply,
+    CircuitOpen,
+    EndpointFault,
+    EndpointRejected,
+    EndpointTimeout,
+    EndpointUnavailable,
+)
 from memory_plane.models.isolate import Outcome, TextFault
 from memory_plane.models.pool import ModelPool
 from memory_plane.models.query_cache import QueryCache
@@ -151,6 +158,20 @@ async def test_retry_after_reaches_background_work_and_costs_one_call(fake: Fake
         waits.append(raised.value.retry_after)
     assert waits == [30.0] * 10
     assert len(fake.calls) == 1
+
+
+async def test_refusals_of_an_open_circuit_say_nothing_about_being_in_time(
+    fake: FakeEndpoint, embedder: Embedder, clock: Clock
+) -> None:
+    fake.fail(Status(429, retry_after="30"), times=1)
+    with pytest.raises(EndpointUnavailable):
+        await embedder.embed_texts(["bulk"])
+    for n in range(20):
+        with pytest.raises(CircuitOpen):
+            await embedder.embed_query(f"q{n}", within=LONG)
+    assert embedder.in_time.state == "closed"
+    clock.now += 30.0
+    assert near(await embedder.embed_query("q", within=LONG), fake.vector("q"))
 
 
 async def test_a_slow_endpoint_is_refused_to_searches_while_bulk_work_goes_on(

@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 import httpx
 import pytest
 
+from memory_plane.contracts.enums import EmbedStyle
 from memory_plane.core.base_url import BaseUrlRefused, normalize_base_url
 from memory_plane.models.endpoint import Endpoint, parse_retry_after, post_json
 from memory_plane.models.errors import (
@@ -128,8 +129,13 @@ async def test_every_failure_is_typed_and_tells_no_content(
 
 
 async def test_configuration_faults_say_what_to_do(fake: FakeEndpoint, http: httpx.AsyncClient) -> None:
-    endpoint = Endpoint(fake.url, "nomic", "ollama")
-    for code, words in ((401, "set the right key"), (404, "'nomic'"), (307, "final address")):
+    endpoint = Endpoint(fake.url, "nomic", EmbedStyle.OLLAMA)
+    assert endpoint == Endpoint(fake.url, "nomic", "ollama")
+    for code, words in (
+        (401, "set the right key"),
+        (404, "'nomic', or no such route in style 'ollama'"),
+        (307, "final address"),
+    ):
         fake.fail(Status(code), times=1)
         with pytest.raises(EndpointMisconfigured, match=words):
             await post_json(http, endpoint, "/api/embed", {"input": ["a"]})
