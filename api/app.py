@@ -1,7 +1,7 @@
 """The facade: `create_app` for a server of its own, `register_memory_routes` for a host's app."""
 
 import sys
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from importlib.metadata import version
 from typing import TypeAlias
@@ -25,7 +25,7 @@ from memory_plane import logs
 from memory_plane.core.caller import Caller
 from memory_plane.plane.engine import Engine
 from memory_plane.plane.health import Health
-from memory_plane.plane.ports import GrantStore
+from memory_plane.plane.ports import GrantStore, SourceProvider
 from memory_plane.settings import Settings, SettingsInvalid
 
 DESCRIPTION = "A durable memory for agents: capture, search, list, follow and forget, tenant by tenant."
@@ -39,6 +39,7 @@ def create_app(
     engine: Engine | None = None,
     caller_resolver: CallerResolver | None = None,
     grant_store: GrantStore | None = None,
+    sources: Sequence[SourceProvider] = (),
     body_limits: BodyLimits | None = None,
 ) -> FastAPI:
     """The whole facade. Opens its own engine by `settings` (default: the environment) unless given an open one.
@@ -64,7 +65,7 @@ def create_app(
             if opened is None:
                 starter = await stack.enter_async_context(open_starter(settings))
                 opened = await stack.enter_async_context(
-                    Engine.open(settings, starter=starter, grant_store=grant_store)
+                    Engine.open(settings, starter=starter, grant_store=grant_store, sources=sources)
                 )
             identity.resolver = caller_resolver or resolver_from(settings, opened.pool)
             app.state.memory_health = Health(opened.pool, settings, opened.temporal_health)
