@@ -25,7 +25,7 @@ from memory_plane.plane.capture import Capture
 from memory_plane.plane.capture_request import KEY_ITEM_SEPARATOR
 from memory_plane.plane.captured import Captured
 from memory_plane.plane.embedding import Embedding
-from memory_plane.plane.ports import WorkflowStarter
+from memory_plane.plane.ports import WideningStarter, WorkflowStarter
 from memory_plane.settings import Settings
 from memory_plane.store.database import StatementFailed
 
@@ -78,6 +78,7 @@ class Adding:
         within the configured budget.
         """
         captured = await self._capture.capture(visibility, request, payload=payload, idempotency_key=idempotency_key)
+        await self._ask_owners(visibility.caller.tenant_id, captured)
         left, delayed = await self._finish(visibility.caller.tenant_id, captured, request)
         response = AddResponse(
             document_id=captured.document_id,
@@ -145,6 +146,15 @@ class Adding:
             return False
         return True
 
+    async def _ask_owners(self, tenant_id: str, captured: Captured) -> None:
+        """Have the decisions waited for that this capture asks of its sources' owners; else the reconciler will."""
+        if isinstance(self._starter, WideningStarter):
+            for request_id in captured.audience_request_ids:
+                try:
+                    await self._starter.start_widening(tenant_id, request_id)
+                except Unavailable:
+                    return
+
     async def _wait(self, tenant_id: str, version_id: str, left: _Left, within: float) -> _Left:
         """How it stands when the ingest has ended, or when the time is over."""
         if self._starter is None or within <= 0:
@@ -159,6 +169,8 @@ class Adding:
         now = await self._capture.remaining(tenant_id, version_id)
         if now is None:
             return left
+        if now.embed_state is EmbedState.PENDING:  # and why it is, is known already
+            return _Left(left.embed, now.process_pending)
         return _Left(now.embed_state or EmbedState.EMBEDDED, now.process_pending)
 
     async def _capture_all(

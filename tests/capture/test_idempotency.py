@@ -1,6 +1,7 @@
 """A key and a body give one answer, however often, however many at once, whatever was lost on the way."""
 
 from collections.abc import Awaitable, Callable
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -8,7 +9,7 @@ import pytest
 from memory_plane.contracts.errors import Conflict, Invalid, KeyReused
 from memory_plane.plane import capture, capture_transaction
 from memory_plane.settings import Settings
-from memory_plane.store import idempotency, locks
+from memory_plane.store import captures, documents, idempotency, locks
 from memory_plane.store.database import Connection, transaction
 from tests.capture.memory import Memory
 
@@ -25,31 +26,31 @@ def dies_after(original: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitab
     return dying
 
 
-STEPS = ["locks.enter_capture", "documents.insert_or_lock", "captures.write", "append_events"]
+STEPS: dict[str, ModuleType] = {
+    "enter_capture": locks,
+    "insert_or_lock": documents,
+    "write": captures,
+    "append_events": capture_transaction,
+    "in_transaction": capture,
+}
 
 
-@pytest.mark.parametrize("step", [*STEPS, "commit"])
+@pytest.mark.parametrize("step", STEPS)
 async def test_inv_06_whenever_the_first_attempt_dies_the_retry_makes_one_version(
     memory: Memory, settings: Settings, monkeypatch: pytest.MonkeyPatch, step: str
 ) -> None:
     """After the commit the answer is lost and the version is there; before it, nothing is."""
+    committed = step == "in_transaction"
     with monkeypatch.context() as patched:
-        if step == "commit":
-            patched.setattr(capture, "in_transaction", dies_after(capture.in_transaction))
-        else:
-            owner, _, name = f"capture_transaction.{step}".rpartition(".")
-            module = (
-                capture_transaction if owner == "capture_transaction" else vars(capture_transaction)[step.split(".")[0]]
-            )
-            patched.setattr(module, name, dies_after(vars(module)[name]))
+        patched.setattr(STEPS[step], step, dies_after(vars(STEPS[step])[step]))
         with pytest.raises(Died):
             await memory.add(key="k", text="without a name of its own")
-    assert await memory.count("version") == (1 if step == "commit" else 0)
+    assert await memory.count("version") == int(committed)
 
     restarted = Memory.on(memory.pool, settings)
     retried = await restarted.add(key="k", text="without a name of its own")
 
-    assert (retried.status, retried.replayed) == ("captured", step == "commit")
+    assert (retried.status, retried.replayed) == ("captured", committed)
     for table in ("document", "version", "raw_capture", "chunk", "feed_event", "idempotency_key"):
         assert await memory.count(table) == 1, table
 
