@@ -9,7 +9,7 @@ would ever see the document.
 import re
 from collections.abc import Iterable, Sequence
 
-from memory_plane.contracts.errors import FieldError
+from memory_plane.contracts.errors import FieldError, Invalid
 from memory_plane.contracts.validation import refusal
 from memory_plane.contracts.wire import Share
 from memory_plane.core.text import clean_text, is_blank, is_storable
@@ -48,9 +48,7 @@ def written_tags(
     Invalid, with every refused tag at once, when one is not `<namespace>:<id>`.
     """
     wanted = share or Share()
-    problems = tag_problems(tenant_id, access_tags, share)
-    if problems:
-        raise refusal(problems)
+    refuse_bad_tags(tenant_id, access_tags, share)
     peers = share_principals(owner, share)
     tags = [
         owner_tag(owner),
@@ -88,6 +86,13 @@ def common_tags(sources: Iterable[Iterable[str]]) -> list[str]:
     first, *others = [list(tags) for tags in sources] or [[]]
     shared = set(first).intersection(*others)
     return [tag for tag in dict.fromkeys(first) if tag in shared]
+
+
+def refuse_bad_tags(tenant_id: str, access_tags: Sequence[str] = (), share: Share | None = None) -> None:
+    """Invalid, naming every refused tag and peer, when there is one."""
+    problems = tag_problems(tenant_id, access_tags, share)
+    if problems:
+        raise Invalid(refusal(problems).detail, code="access_tag", errors=problems)
 
 
 def tag_problems(tenant_id: str, access_tags: Sequence[str] = (), share: Share | None = None) -> list[FieldError]:

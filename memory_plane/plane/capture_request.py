@@ -9,7 +9,7 @@ from uuid import uuid4
 from memory_plane.contracts.enums import CreatedByKind, RetentionClass
 from memory_plane.contracts.errors import FieldError, Invalid
 from memory_plane.contracts.wire import AddFields
-from memory_plane.core.access_tags import tag_problems
+from memory_plane.core.access_tags import refuse_bad_tags
 from memory_plane.core.caller import Caller
 from memory_plane.core.hashing import keyed_hash, source_hash
 from memory_plane.core.limits import refuse_over_limits
@@ -95,9 +95,7 @@ def source_document(item: AddFields, *, external_ref: str, over_http: bool = Tru
 def _refuse_tags(caller: Caller, item: AddFields) -> None:
     if item.access_tags is None and item.share is None:
         return
-    problems = tag_problems(caller.tenant_id, item.access_tags or (), item.share)
-    if problems:
-        raise Invalid(problems[0].message, code="access_tag", errors=problems)
+    refuse_bad_tags(caller.tenant_id, item.access_tags or (), item.share)
 
 
 def _mint(tenant_id: str) -> str:
