@@ -93,14 +93,15 @@ class Embedding:
         target = resolution.target
         made = await self._slots(target, captured)
         breaker = self._inline.setdefault(target.model.model_key, Breaker(target.embedder.client.endpoint.name))
-        if len(made) > INLINE_CHUNKS or breaker.state == "open":
+        if len(made) > INLINE_CHUNKS:
             return EmbedState.PENDING
         try:
             outcomes = await _in_time(target, [slot.text for slot in made], within, breaker)
         except EndpointTimeout:
             return EmbedState.PENDING
         except EndpointFault:
-            return None
+            too_slow = breaker.state != "closed" and target.embedder.reachable.state == "closed"
+            return EmbedState.PENDING if too_slow else None
         return await self._finish(target, captured, made, outcomes)
 
     async def _slots(self, target: EmbedTarget, captured: JustCaptured) -> list[Slot]:

@@ -89,6 +89,21 @@ async def test_a_hanging_endpoint_costs_the_budget_and_no_connection(
     hold.release()
 
 
+async def test_an_endpoint_that_is_too_slow_for_adds_does_not_cost_each_its_budget(
+    pool: Pool, live: str, model: EmbedModel, embedding: Embedding, fake: FakeEndpoint
+) -> None:
+    many = [await store(pool, TENANT, live, [f"text {number}"]) for number in range(4)]
+    hold = fake.hold(on="embed")
+    for stored in many[:3]:
+        assert await embedding.embed_inline(TENANT, stored, 0.1) is EmbedState.PENDING
+    asked = fake.count("embed")
+
+    assert await embedding.embed_inline(TENANT, many[3], 60) is EmbedState.PENDING  # at once, and without a call
+
+    assert fake.count("embed") == asked
+    hold.release()
+
+
 @pytest.mark.parametrize("fault", [Status(500), Status(401), HtmlPage(), WrongCount(), WrongDims(32)])
 async def test_a_failing_endpoint_is_told_from_a_slow_one(
     pool: Pool, live: str, model: EmbedModel, embedding: Embedding, fake: FakeEndpoint, fault: Status

@@ -1,0 +1,155 @@
+"""The worker as a process: its start, its end, and a kill in between."""
+
+import asyncio
+import os
+import signal
+import sys
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from pathlib import Path
+
+import pytest
+from temporalio import workflow
+from temporalio.client import Client
+from temporalio.worker import Worker
+
+import worker
+from api.starter import TemporalStarter
+from memory_plane.contracts import names
+from memory_plane.contracts.workflows import IngestResult
+from memory_plane.dev.checkout import checkout
+from memory_plane.dev.child import Child, Command
+from memory_plane.dev.ports import free_port
+from memory_plane.plane.engine import Engine
+from memory_plane.settings import Settings
+from tests.embedding.corpus import embed_state, make_generation, store
+from tests.eventually import eventually
+from tests.fakes.endpoint import FakeEndpoint
+from tests.workflows import bad_import
+
+TENANT = "acme"
+Start = Callable[..., Awaitable[Child]]
+
+
+@pytest.fixture
+async def start(configured: Settings, client: Client, fake: FakeEndpoint, tmp_path: Path) -> AsyncIterator[Start]:
+    """Starts a worker process on this test's database, namespace and endpoint; `log` is its output."""
+    children: list[Child] = []
+    environment = {
+        "PATH": os.environ["PATH"],
+        "DATABASE_URL": configured.database_url.get_secret_value(),
+        "TEMPORAL_ADDRESS": client.service_client.config.target_host,
+        "TEMPORAL_NAMESPACE": client.namespace,
+        "TEMPORAL_CONFIG_FILE": os.devnull,
+        "EMBED_BASE_URL": fake.url,
+        "EMBED_MODEL": "fake",
+    }
+
+    async def run(variables: Mapping[str, str] | None = None) -> Child:
+        child = await Child.start(
+            Command(
+                name="worker",
+                argv=(sys.executable, str(checkout() / "worker.py")),
+                log=tmp_path / "worker.log",
+                env={**environment, **(variables or {})},
+            )
+        )
+        children.append(child)
+        return child
+
+    yield run
+    for child in children:
+        await child.stop()
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> Callable[[], str]:
+    return lambda: (tmp_path / "worker.log").read_text()
+
+
+async def test_inv_06_killed_in_the_middle_of_an_embed_another_worker_finishes(
+    engine: Engine, client: Client, starter: TemporalStarter, start: Start, fake: FakeEndpoint
+) -> None:
+    generation = await make_generation(engine.pool, TENANT, engine.settings.default_recipe())
+    stored = await store(engine.pool, TENANT, generation, [f"text {number}" for number in range(40)])
+    hold = fake.hold(on="embed")
+    first = await start()
+    await starter.start_ingest(TENANT, [stored.version_id])
+    await hold.reached(1)
+    await first.kill()
+    hold.release()
+
+    await start()
+    handle = client.get_workflow_handle(names.ingest_id(TENANT, stored.version_id), result_type=IngestResult)
+    assert (await handle.result()).embedded == 1
+
+    assert await embed_state(engine.pool, stored.version_id) == "embedded"
+    assert max(fake.embedded[text] for text in fake.embedded if text.startswith("text")) <= 2
+
+
+async def test_sigterm_ends_it_cleanly(start: Start, client: Client, log: Callable[[], str]) -> None:
+    child = await start()
+
+    async def registered() -> bool:
+        return "embedding model registered" in log()
+
+    await eventually(registered, what="the worker to have started")
+    os.kill(child.pid, signal.SIGTERM)
+    assert await asyncio.wait_for(child.wait(), 30) == 0
+
+
+async def test_an_endpoint_that_is_down_does_not_keep_it_from_starting(
+    start: Start, engine: Engine, starter: TemporalStarter, fake: FakeEndpoint, log: Callable[[], str]
+) -> None:
+    await engine.pool.execute("TRUNCATE memory.embed_model")
+    await fake.stop()
+    await start()
+
+    async def waits() -> bool:
+        return "the embedding model is not registered yet" in log()
+
+    await eventually(waits, what="the worker to wait for the endpoint")
+    await fake.start(fake.port)
+
+    async def registered() -> bool:
+        return bool(await engine.pool.fetchval("SELECT count(*) FROM memory.embed_model WHERE tenant_id = ''"))
+
+    await eventually(registered, what="the model to be registered once the endpoint is back")
+
+
+async def test_it_waits_for_temporal(start: Start, log: Callable[[], str]) -> None:
+    child = await start({"TEMPORAL_ADDRESS": f"127.0.0.1:{free_port()}"})
+
+    async def waits() -> bool:
+        return "cannot be reached; trying again" in log()
+
+    await eventually(waits, what="the worker to wait for Temporal")
+    os.kill(child.pid, signal.SIGTERM)
+    assert await asyncio.wait_for(child.wait(), 30) == 0
+
+
+@pytest.mark.parametrize(
+    ("variables", "says"),
+    [
+        ({"FTS_LANGUAGE": "german"}, "german"),
+        ({"EMBED_BASE_URL": "ftp://x"}, "EMBED_BASE_URL"),
+        ({"DATABASE_URL": ""}, "DATABASE_URL is required"),
+    ],
+)
+async def test_what_cannot_work_ends_it_with_a_sentence(
+    start: Start, log: Callable[[], str], variables: dict[str, str], says: str
+) -> None:
+    child = await start(variables)
+    assert await asyncio.wait_for(child.wait(), 60) == 1
+    assert "The worker cannot start" in log()
+    assert says in log()
+
+
+async def test_a_workflow_that_imports_a_driver_stops_the_worker_at_its_start(client: Client) -> None:
+    with pytest.raises(RuntimeError) as raised:
+        Worker(client, task_queue="bad", workflows=[bad_import.BadImportWorkflow], workflow_runner=worker.SANDBOX)
+    assert "asyncpg was not intentionally passed through" in str(raised.value.__cause__)
+
+
+def test_every_workflow_has_its_name_on_the_wire() -> None:
+    defined = {workflow._Definition.must_from_class(each).name for each in worker.WORKFLOWS}
+    assert {names.INGEST, names.RECONCILE, names.REEMBED} <= defined
