@@ -21,7 +21,7 @@ from temporalio.client import (
 from temporalio.service import RPCError, RPCStatusCode
 
 from memory_plane.contracts import names
-from memory_plane.contracts.workflows import ReconcileInput
+from memory_plane.contracts.workflows import ReconcileInput, SweepInput
 from memory_plane.settings import Settings
 from workflows import policies
 
@@ -52,7 +52,22 @@ def declared(settings: Settings) -> Sequence[Declared]:
                 # One run catches up with everything: after an outage the missed ones need not be made up for.
                 policy=SchedulePolicy(overlap=ScheduleOverlapPolicy.SKIP, catchup_window=timedelta(minutes=1)),
             ),
-        )
+        ),
+        Declared(
+            names.SCHEDULE_SWEEP,
+            Schedule(
+                action=ScheduleActionStartWorkflow(
+                    names.SWEEP,
+                    SweepInput(),
+                    id=names.SCHEDULE_SWEEP,
+                    task_queue=names.QUEUE,
+                    execution_timeout=policies.SWEEP_EXECUTION_TIMEOUT,
+                    static_summary="Deprecate ephemeral versions that are past their time",
+                ),
+                spec=ScheduleSpec(intervals=[ScheduleIntervalSpec(every=timedelta(hours=1))]),
+                policy=SchedulePolicy(overlap=ScheduleOverlapPolicy.SKIP, catchup_window=timedelta(minutes=1)),
+            ),
+        ),
     ]
 
 

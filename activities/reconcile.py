@@ -23,6 +23,12 @@ class ReconcileActivities:
         """Delete expired idempotency keys. Idempotent: what is gone is gone."""
         return Count(count=await self._engine.reconciling.expire_keys(given.limit))
 
+    @activity.defn(name="memory_start_widenings")
+    async def start_widenings(self, given: ReconcileInput) -> Count:
+        """Start the wait for decisions that nobody waits for. Idempotent: an id is made of the request."""
+        older_than = timedelta(seconds=given.older_than_seconds)
+        return Count(count=await self._engine.widening.start_waiting(older_than, given.limit))
+
     @activity.defn(name="memory_retire_due")
     async def retire_due(self, given: ReconcileInput) -> Count:
         """Retire what is due. Idempotent: each service retires by compare-and-set and deletes what is left."""

@@ -1,7 +1,7 @@
 """Handing what remains of an add to IngestWorkflow. A Temporal that is down must cost an add next to nothing."""
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from datetime import timedelta
 
@@ -17,7 +17,7 @@ from temporalio.service import RPCError, RPCStatusCode
 
 from memory_plane.contracts import names
 from memory_plane.contracts.errors import Unavailable
-from memory_plane.contracts.workflows import IngestInput, IngestResult, VersionsInput
+from memory_plane.contracts.workflows import IngestInput, IngestResult, VersionsInput, WidenInput
 from memory_plane.models.breaker import Breaker
 from memory_plane.models.errors import EndpointUnavailable
 from memory_plane.settings import Settings
@@ -41,7 +41,7 @@ class TemporalStarter:
         """Start the ingest of these versions, or tell the running one of them. Raises Unavailable."""
         try:
             with self._breaker.guard():
-                await self._guarded_start(tenant_id, version_ids)
+                await self._guarded(lambda: self._start(tenant_id, version_ids))
         except EndpointUnavailable:
             raise _unreachable() from None
 
@@ -66,6 +66,27 @@ class TemporalStarter:
             raise _unreachable() from None
         return True
 
+    async def start_widening(self, tenant_id: str, request_id: str) -> None:
+        """Start the workflow that waits for the decision on this request, unless it runs. Raises Unavailable."""
+        try:
+            with self._breaker.guard():
+                await self._guarded(lambda: self._start_widening(tenant_id, request_id))
+        except EndpointUnavailable:
+            raise _unreachable() from None
+
+    async def _start_widening(self, tenant_id: str, request_id: str) -> None:
+        await self._client.start_workflow(
+            names.WIDEN_AUDIENCE,
+            WidenInput(tenant_id=tenant_id, request_id=request_id),
+            id=names.widen_audience_id(tenant_id, request_id),
+            task_queue=names.QUEUE,
+            id_conflict_policy=WorkflowIDConflictPolicy.USE_EXISTING,
+            search_attributes=TypedSearchAttributes([SearchAttributePair(_TENANT, tenant_id)]),
+            static_summary=f"A wider audience for a claim of `{tenant_id}`",
+            priority=Priority(fairness_key=names.fairness_key(tenant_id)),
+            rpc_timeout=timedelta(seconds=RPC_SECONDS),
+        )
+
     async def check_health(self) -> None:
         """Raises OSError when the server cannot be reached."""
         try:
@@ -73,11 +94,11 @@ class TemporalStarter:
         except (RPCError, RuntimeError):
             raise ConnectionError("Temporal cannot be reached.") from None
 
-    async def _guarded_start(self, tenant_id: str, version_ids: Sequence[str]) -> None:
+    async def _guarded(self, start: Callable[[], Awaitable[None]]) -> None:
         try:
             # The timeout is ours as well: a lazy client connects before the call's own clock starts.
             async with asyncio.timeout(RPC_SECONDS * 2):
-                await self._start(tenant_id, version_ids)
+                await start()
         except TimeoutError:
             raise EndpointUnavailable("Temporal does not answer.") from None
         except (RPCError, RuntimeError):

@@ -50,9 +50,12 @@ CREATE TABLE memory.audience_request (
     state text NOT NULL CHECK (state IN ('open', 'approved', 'declined')),
     requested_by text NOT NULL,
     created_at timestamptz NOT NULL DEFAULT clock_timestamp(),
-    decided_at timestamptz
+    decided_at timestamptz,
+    workflow_seen_at timestamptz
 );
+COMMENT ON COLUMN memory.audience_request.workflow_seen_at IS 'its workflow has begun to wait; the reconciler starts those of open requests without one';
 CREATE INDEX audience_request_open ON memory.audience_request (tenant_id, state);
+CREATE INDEX audience_request_unseen ON memory.audience_request (created_at) WHERE state = 'open' AND workflow_seen_at IS NULL;
 CREATE INDEX audience_request_document ON memory.audience_request (document_id);
 CREATE INDEX audience_request_version ON memory.audience_request (version_id);
 

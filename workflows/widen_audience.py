@@ -1,8 +1,9 @@
 """WidenAudienceWorkflow: a claim wants a wider audience than its sources have; the source's owner decides.
 
-It waits as long as it takes. The row is the truth: a decision made elsewhere (`memory audience approve`) is found there.
+It waits as long as it takes. The row is the truth: a decision made elsewhere (`memory audience approve`) is in it.
 """
 
+from contextlib import suppress
 from datetime import timedelta
 
 from temporalio import workflow
@@ -38,10 +39,8 @@ class WidenAudienceWorkflow:
             if self._standing.state != "open":
                 await workflow.wait_condition(workflow.all_handlers_finished)
                 return self._standing
-            try:
+            with suppress(TimeoutError):
                 await workflow.wait_condition(lambda: self._look, timeout=LOOK_AGAIN)
-            except TimeoutError:
-                pass
             if workflow.info().is_continue_as_new_suggested():
                 await workflow.wait_condition(workflow.all_handlers_finished)
                 workflow.continue_as_new(given)

@@ -25,20 +25,18 @@ def sweep(
     from memory_plane.plane.retention import Retention
     from memory_plane.store.database import open_pool
 
-    async def all_of_it() -> dict[str, int]:
+    async def all_of_it() -> int:
         pool = await open_pool(settings, max_size=2)
         try:
-            retention = Retention(pool, Access(None))
-            tenants = [tenant] if tenant is not None else await retention.tenants_to_sweep()
-            return {each: await retention.sweep(each) for each in tenants}
+            return await Retention(pool, Access(None)).sweep(tenant)
         finally:
             pool.terminate()
 
-    swept = run(all_of_it())
+    deprecated = run(all_of_it())
     if as_json:
-        print_json({"deprecated": sum(swept.values()), "tenants": swept})
+        print_json({"deprecated": deprecated})
     else:
-        print_table(("tenant", "deprecated"), sorted(swept.items()), empty="Nothing is past its time.")
+        out.print(f"{deprecated} versions deprecated." if deprecated else "Nothing is past its time.")
 
 
 def deprecate(

@@ -204,11 +204,52 @@ class ReconcileResult(Payload):
     ingests_started: int = 0
     keys_expired: int = 0
     retired: int = 0
+    widenings_started: int = 0
 
 
 class SweepInput(Payload):
+    """One tenant, or all. `after` is the tenant up to which a sweep of all has come; `deprecated` what it has done."""
+
     tenant_id: Id | None = None
+    after: Id = ""
+    deprecated: int = 0
+
+
+class SweepPageResult(Payload):
+    after: Id = ""
+    done: bool = False
+    deprecated: int = 0
 
 
 class SweepResult(Payload):
     deprecated: int = 0
+
+
+class WidenInput(Payload):
+    """An audience request, by its id; which tags it asks for is read from its row."""
+
+    tenant_id: Id
+    request_id: Id
+
+
+class WidenDecision(Payload):
+    """Who decides: the creator of the source's document, as the operator has authenticated him."""
+
+    principal_id: Id
+
+
+class WidenDecide(Payload):
+    tenant_id: Id
+    request_id: Id
+    principal_id: Id
+    approve: bool
+
+
+class WidenStanding(Payload):
+    """`gone`: the request went with its claim, which was forgotten or purged."""
+
+    state: Literal["open", "approved", "declined", "gone"] = "open"
+    tags: int = 0
+    document_id: Id | None = None
+    version_id: Id | None = None
+    source_version_id: Id | None = None

@@ -102,13 +102,22 @@ def _seen(
         grown = {
             version_id
             for version_id, row in undecided.items()
-            if all(source in seen or _receipt_stands(visibility, row, source, receipts) for source in row.sources)
+            if all(
+                source in seen or (_is_first_hand(rows, source) and _receipt_stands(visibility, row, source, receipts))
+                for source in row.sources
+            )
         }
         if not grown:
             return seen
         seen |= grown
         for version_id in grown:
             del undecided[version_id]
+
+
+def _is_first_hand(rows: Mapping[str, LineageRow], source: str) -> bool:
+    """Whether its owner's word is enough: who made a claim must not open what it was made from."""
+    row = rows.get(source)
+    return row is not None and not row.sources and row.status != VersionStatus.TOMBSTONED
 
 
 def _receipt_stands(

@@ -1,8 +1,11 @@
 """How a memory ends: forgotten, purged, deprecated, past its time. Each of these is final for everything derived."""
 
+import time
+
 from memory_plane.contracts.enums import FeedEventKind, RetentionClass, Verb, VersionStatus
 from memory_plane.contracts.errors import Conflict, Forbidden, NotFound
 from memory_plane.contracts.wire import ForgetResponse, PurgeResponse, RetentionClassResponse
+from memory_plane.contracts.workflows import SweepPageResult
 from memory_plane.core.text import clean_text
 from memory_plane.core.visibility import Visibility
 from memory_plane.plane.access import Access, visible_versions
@@ -13,6 +16,9 @@ from memory_plane.store.feed_events import Event, append_events
 from memory_plane.store.locks import lock_documents
 
 SWEEP_BATCH = 500
+SWEEP_TENANTS = 100
+SWEEP_SECONDS = 10.0
+"""How long one page of a sweep goes on; the next goes on from there."""
 
 
 class Retention:
@@ -112,15 +118,30 @@ class Retention:
 
         return await in_transaction(self._pool, work)
 
-    async def tenants_to_sweep(self) -> list[str]:
-        async with connection(self._pool) as conn:
-            return await retention.tenants_with_expired(conn)
+    async def sweep_page(self, tenant_id: str | None, after: str) -> SweepPageResult:
+        """Sweep one tenant, or all from behind `after`, for about SWEEP_SECONDS; where it has come and what it did."""
+        deprecated = 0
+        deadline = time.monotonic() + SWEEP_SECONDS
+        for tenant in [tenant_id] if tenant_id is not None else await self._tenants_to_sweep(after):
+            while swept := await self.sweep_batch(tenant):
+                deprecated += swept
+                if time.monotonic() > deadline:
+                    return SweepPageResult(after=after, deprecated=deprecated)
+            after = tenant
+        done = tenant_id is not None or not await self._tenants_to_sweep(after)
+        return SweepPageResult(after=after, done=done, deprecated=deprecated)
 
-    async def sweep(self, tenant_id: str) -> int:
-        """Deprecate what is past its time in this tenant, batch by batch; how many versions."""
+    async def _tenants_to_sweep(self, after: str) -> list[str]:
+        async with connection(self._pool) as conn:
+            return await retention.tenants_with_expired(conn, after, SWEEP_TENANTS)
+
+    async def sweep(self, tenant_id: str | None = None) -> int:
+        """Deprecate what is past its time in this tenant, or in all, batch by batch; how many versions."""
+        page = SweepPageResult()
         total = 0
-        while swept := await self.sweep_batch(tenant_id):
-            total += swept
+        while not page.done:
+            page = await self.sweep_page(tenant_id, page.after)
+            total += page.deprecated
         return total
 
     async def sweep_batch(self, tenant_id: str, limit: int = SWEEP_BATCH) -> int:

@@ -58,14 +58,17 @@ async def deprecate(conn: Connection, tenant_id: str, version_id: str, reason: s
     return status == "UPDATE 1"
 
 
-async def tenants_with_expired(conn: Connection) -> list[str]:
-    """Tenants in which an ephemeral version is past its time and still active."""
+async def tenants_with_expired(conn: Connection, after: str, limit: int) -> list[str]:
+    """Tenants in which an ephemeral version is past its time and still active, in order, from behind `after`."""
     expiry = EPHEMERAL_EXPIRY.format(v="v")
     rows = await conn.fetch(
         f"""
         SELECT DISTINCT tenant_id FROM memory.version v
-        WHERE retention_class = 'ephemeral' AND status = 'active' AND {expiry} <= clock_timestamp() ORDER BY 1
-        """  # noqa: S608 - a constant
+        WHERE tenant_id > $1 AND retention_class = 'ephemeral' AND status = 'active' AND {expiry} <= clock_timestamp()
+        ORDER BY 1 LIMIT $2
+        """,  # noqa: S608 - a constant
+        after,
+        limit,
     )
     return [row["tenant_id"] for row in rows]
 

@@ -1,6 +1,7 @@
 """The plane on a real database, with a fake embedding endpoint, and a few people who use it."""
 
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -67,8 +68,8 @@ class Plane:
         return number
 
 
-@pytest.fixture
-async def plane(settings: Settings) -> AsyncIterator[Plane]:
+@asynccontextmanager
+async def opened_plane(settings: Settings) -> AsyncIterator[Plane]:
     """alice, bob and dora (who distils) may use every verb; who sees what is each test's to say."""
     async with FakeEndpoint(dims=64) as fake:
         configured = settings.model_copy(update={"embed_base_url": fake.url, "embed_model": "fake"})
@@ -78,3 +79,9 @@ async def plane(settings: Settings) -> AsyncIterator[Plane]:
                 for verb in Verb:
                     await opened.grant(principal, "memory", verb.value)
             yield opened
+
+
+@pytest.fixture
+async def plane(settings: Settings) -> AsyncIterator[Plane]:
+    async with opened_plane(settings) as opened:
+        yield opened
