@@ -32,6 +32,13 @@ class DataDir:
     def acquire(self) -> None:
         """Make and lock the directory, and read what it remembers. Raises StackError with the way out."""
         try:
+            self._open()
+        except StackError:
+            self.release()
+            raise
+
+    def _open(self) -> None:
+        try:
             self.path.mkdir(parents=True, exist_ok=True, mode=0o700)
             self._take_lock()
             self._read_state()

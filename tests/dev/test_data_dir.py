@@ -87,6 +87,8 @@ def test_a_full_disk_is_said_before_anything_breaks(tmp_path: Path, monkeypatch:
     monkeypatch.setattr(shutil, "disk_usage", lambda _: usage(10**9, 10**9, 7 * 1024**2))
     with pytest.raises(StackError, match=r"There are 7 MB free .* needs 512 MB"):
         DataDir(tmp_path).acquire()
+    monkeypatch.undo()
+    DataDir(tmp_path).acquire()
 
 
 async def test_orphans_are_ended(data_dir: DataDir, python: CommandFactory) -> None:
