@@ -5,7 +5,7 @@ import sys
 
 import typer
 
-from memory_plane.cli import dev, documents, importing, mcp, operate
+from memory_plane.cli import access, audience, dev, documents, importing, mcp, operate, retention
 from memory_plane.cli.output import err
 from memory_plane.contracts.errors import PlaneError
 
@@ -39,6 +39,13 @@ app.command(rich_help_panel=RUN)(operate.doctor)
 app.command(rich_help_panel=RUN)(operate.config)
 app.command(rich_help_panel=RUN)(operate.api)
 app.command(rich_help_panel=RUN)(operate.worker)
+app.add_typer(access.token, name="token", rich_help_panel=RUN)
+app.add_typer(access.grant, name="grant", rich_help_panel=RUN)
+app.add_typer(access.role, name="role", rich_help_panel=RUN)
+app.add_typer(audience.audience, name="audience", rich_help_panel=RUN)
+app.command(rich_help_panel=RUN)(retention.sweep)
+app.command(rich_help_panel=RUN)(retention.deprecate)
+app.command("erasure-report", rich_help_panel=RUN)(retention.erasure_report)
 
 
 def main() -> None:
