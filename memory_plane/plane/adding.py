@@ -3,6 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -78,7 +79,7 @@ class Adding:
         within the configured budget.
         """
         captured = await self._capture.capture(visibility, request, payload=payload, idempotency_key=idempotency_key)
-        await self._ask_owners(visibility.caller.tenant_id, captured)
+        await self._start_widenings(visibility.caller.tenant_id, [captured])
         left, delayed = await self._finish(visibility.caller.tenant_id, captured, request)
         response = AddResponse(
             document_id=captured.document_id,
@@ -103,6 +104,7 @@ class Adding:
         if len(outages) == len(results):
             raise outages[0]
         captured = [result for result in results if isinstance(result, Captured)]
+        await self._start_widenings(visibility.caller.tenant_id, captured)
         left = [_Left(each.embed_state or EmbedState.EMBEDDED, each.process_pending) for each in captured]
         pending = [each.version_id for each, rest in zip(captured, left, strict=True) if rest.needs_ingest]
         delayed = not await self._start(visibility.caller.tenant_id, list(dict.fromkeys(pending)))
@@ -146,14 +148,14 @@ class Adding:
             return False
         return True
 
-    async def _ask_owners(self, tenant_id: str, captured: Captured) -> None:
-        """Have the decisions waited for that this capture asks of its sources' owners; else the reconciler will."""
-        if isinstance(self._starter, WideningStarter):
-            for request_id in captured.audience_request_ids:
-                try:
-                    await self._starter.start_widening(tenant_id, request_id)
-                except Unavailable:
-                    return
+    async def _start_widenings(self, tenant_id: str, captured: Sequence[Captured]) -> None:
+        """Have the owners asked now; where that cannot be started, the reconciler does."""
+        requests = [request_id for each in captured for request_id in each.audience_request_ids]
+        if not requests or not isinstance(self._starter, WideningStarter):
+            return
+        with suppress(Unavailable):
+            for request_id in requests:
+                await self._starter.start_widening(tenant_id, request_id)
 
     async def _wait(self, tenant_id: str, version_id: str, left: _Left, within: float) -> _Left:
         """How it stands when the ingest has ended, or when the time is over."""

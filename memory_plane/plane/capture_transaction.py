@@ -7,15 +7,24 @@ from memory_plane.contracts.enums import EdgeRel, EmbedState, EndpointType, Feed
 from memory_plane.contracts.errors import Forbidden, KeyReused
 from memory_plane.contracts.ids import IdKind, new_id
 from memory_plane.core.access_tags import share_principals
-from memory_plane.core.embed_text import text_to_embed
 from memory_plane.core.planning import CapturePlan
 from memory_plane.core.visibility import Visibility
 from memory_plane.plane.audience import Audience, decide_audience, named_owners
 from memory_plane.plane.capture_request import CaptureRequest
-from memory_plane.plane.captured import Captured, CapturedChunk, ForeignShare
+from memory_plane.plane.capture_rows import chunks_to_embed, derive, new_version
+from memory_plane.plane.captured import Captured, ForeignShare
 from memory_plane.plane.references import References, lock_references
-from memory_plane.store import audience_requests, captures, documents, grants, graph, idempotency, locks, versions
-from memory_plane.store.captures import Derived, NewChunk, NewVersion
+from memory_plane.store import (
+    audience_requests,
+    captures,
+    documents,
+    grants,
+    graph,
+    idempotency,
+    lineage,
+    locks,
+    versions,
+)
 from memory_plane.store.database import Connection
 from memory_plane.store.documents import LockedDocument, NewDocument
 from memory_plane.store.feed_events import Event, append_events
@@ -131,9 +140,13 @@ class CaptureTransaction:
             events.append(Event(FeedEventKind.DEPRECATED, document.id, state.active.id))
             state = state.without_active()
         current = None if state.is_forgotten else document.access_tags
+        same = state.active if state.active and state.active.content_hash == self.plan.content_hash else None
+        if same and references.is_claim:
+            receipts = await lineage.receipts(self.conn, self._tenant, [same.id])
+            references = references.with_approved({source: tags for (_, source), tags in receipts.items()})
         audience = self._decide(document.id, document.created_by, current, references)
-        if state.active and state.active.content_hash == self.plan.content_hash:
-            return await self._noop(document, audience, references, state.active)
+        if same:
+            return await self._noop(document, audience, references, same)
         return await self._write(document, audience, references, state, events)
 
     async def _write(
@@ -146,7 +159,7 @@ class CaptureTransaction:
     ) -> Captured:
         """A new version; `state` None: of a new document, which has been inserted with its face and tags."""
         plan, request = self.plan, self.request
-        version = self._version(document.id, state)
+        version = new_version(request.caller, plan, document.id, state)
         if state is not None:
             await versions.replace_active(
                 self.conn,
@@ -159,7 +172,7 @@ class CaptureTransaction:
                 access_tags=audience.tags,
             )
         edges = await self._edges(document.id, version.id)
-        derived = self._derived()
+        derived = derive(plan, self.live)
         reused = state.raw_capture_id if state else None
         materialized = self._materialized(audience)
         await captures.write(
@@ -188,7 +201,7 @@ class CaptureTransaction:
             embed_state=derived.embed_state,
             process_pending=bool(request.processors),
             chunk_count=len(derived.chunks),
-            chunks=self._captured_chunks(derived),
+            chunks=chunks_to_embed(derived, self.live),
             grants_materialized=materialized,
             audience_request_ids=requests,
             foreign_share=self._foreign_share(document, version.id, audience),
@@ -333,58 +346,6 @@ class CaptureTransaction:
                 for entity_id in entities.values()
             ]
         return edges
-
-    def _derived(self) -> Derived:
-        return Derived(
-            generation_id=self.live.id,
-            embed_state=EmbedState.PENDING if self.live.recipe.embed else EmbedState.NOT_CONFIGURED,
-            chunks=[
-                NewChunk(
-                    id=new_id(IdKind.CHUNK),
-                    text=chunk.text,
-                    context=chunk.context,
-                    grams=chunk.grams,
-                    span_start=chunk.start,
-                    span_end=chunk.end,
-                    token_count=chunk.token_count,
-                    role=chunk.role,
-                )
-                for chunk in self.plan.chunks
-            ],
-        )
-
-    def _captured_chunks(self, derived: Derived) -> list[CapturedChunk]:
-        embed = self.live.recipe.embed
-        if embed is None:
-            return []
-        return [CapturedChunk(chunk.id, text_to_embed(embed, chunk.context, chunk.text)) for chunk in derived.chunks]
-
-    def _version(self, document_id: str, state: DocumentState | None) -> NewVersion:
-        plan = self.plan
-        return NewVersion(
-            id=new_id(IdKind.VERSION),
-            tenant_id=self._tenant,
-            document_id=document_id,
-            number=state.last_number + 1 if state else 1,
-            supersedes_version_id=state.active.id if state and state.active else None,
-            title=plan.title,
-            kind=plan.kind,
-            content_hash=plan.content_hash,
-            occurred_at=plan.occurred_at,
-            valid_from=plan.valid_from,
-            valid_until=plan.valid_until,
-            temporal_class=plan.temporal_class,
-            retention_class=plan.retention_class,
-            provenance=plan.provenance,
-            lineage=plan.lineage,
-            created_by=self.request.caller.principal_id,
-            created_by_kind=plan.created_by_kind,
-            generator_agent_id=plan.generator_agent_id,
-            authority=plan.authority,
-            actor_count=plan.actor_count,
-            has_social_signal=plan.has_social_signal,
-            attributes=plan.attributes,
-        )
 
     @property
     def _tenant(self) -> str:

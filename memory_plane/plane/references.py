@@ -1,7 +1,7 @@
 """What a capture refers to, checked under lock: the sources of a claim, what it supports or contradicts."""
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from memory_plane.contracts.enums import EdgeRel
 from memory_plane.contracts.errors import FieldError, Invalid
@@ -30,6 +30,11 @@ class References:
     def common_tags(self) -> list[str]:
         """The audience of a claim: what all its sources carry."""
         return common_tags(self.tags_by_source.values())
+
+    def with_approved(self, approved: Mapping[str, Sequence[str]]) -> "References":
+        """As if each source carried what its owner has approved beyond its own tags."""
+        tags = {source: [*own, *approved.get(source, ())] for source, own in self.tags_by_source.items()}
+        return replace(self, tags_by_source=tags)
 
 
 NO_REFERENCES = References()

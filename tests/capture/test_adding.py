@@ -29,14 +29,20 @@ class Starter:
     down: bool = False
     started: list[tuple[str, list[str]]] = field(default_factory=list)
     waited: list[float] = field(default_factory=list)
+    widenings: list[tuple[str, str]] = field(default_factory=list)
 
     async def start_ingest(self, tenant_id: str, version_ids: Sequence[str]) -> None:
         if self.down:
             raise Unavailable("Temporal is down.")
         self.started.append((tenant_id, list(version_ids)))
 
-    async def wait_ingest(self, tenant_id: str, version_ids: Sequence[str], timeout: float) -> bool:  # noqa: ASYNC109
-        self.waited.append(timeout)
+    async def start_widening(self, tenant_id: str, request_id: str) -> None:
+        if self.down:
+            raise Unavailable("Temporal is down.")
+        self.widenings.append((tenant_id, request_id))
+
+    async def wait_ingest(self, tenant_id: str, version_ids: Sequence[str], within: float) -> bool:
+        self.waited.append(within)
         if self.embedding is None:
             return False
         await self.embedding.embed_versions(tenant_id, version_ids)
@@ -147,6 +153,21 @@ async def test_a_requested_processor_starts_an_ingest_though_all_is_embedded(fac
     assert outcome.response.degraded is None
     assert facade.starter.started == [(facade.memory.tenant, [outcome.response.version_id])]
     assert facade.starter.waited == []
+
+
+async def test_a_wider_audience_asked_for_is_waited_for_by_a_workflow(facade: Facade) -> None:
+    source = await facade.memory.add()
+    asked: dict[str, Any] = {
+        "derived_from": [source.version_id],
+        "access_tags": ["memory.space:x"],
+        "request_widening": True,
+    }
+    await facade.add(**asked)
+    facade.starter.down = True
+    assert (await facade.batch(item(1, **asked))).items[0].status == "captured"
+
+    first, second = await facade.memory.rows("audience_request")
+    assert facade.starter.widenings == [(facade.memory.tenant, min(first["id"], second["id"]))]
 
 
 async def test_waiting_for_captured_calls_no_endpoint(facade: Facade) -> None:

@@ -8,6 +8,7 @@ from memory_plane.contracts.enums import Verb
 from memory_plane.contracts.errors import Invalid
 from memory_plane.plane.captured import Captured
 from memory_plane.plane.retention import Retention
+from memory_plane.plane.widening import Widening
 from memory_plane.settings import Settings
 from tests.capture.memory import Memory
 
@@ -82,6 +83,28 @@ async def test_a_wider_audience_can_be_asked_for(memory: Memory) -> None:
         request_widening=True,
     )
     assert (again.status, again.audience_request_ids) == ("noop", []), "it has been asked already"
+
+
+async def test_what_was_approved_is_no_widening_when_the_same_claim_comes_again(memory: Memory) -> None:
+    source = await memory.add(access_tags=["memory.space:eng"])
+    wanted: dict[str, Any] = {
+        "external_ref": "claim",
+        "derived_from": [source.version_id],
+        "access_tags": ["memory.space:eng", "memory.space:ops"],
+        "request_widening": True,
+    }
+    claim = await memory.add(**wanted)
+    (request_id,) = claim.audience_request_ids
+    widening = Widening(memory.pool, memory.access, None)
+    await widening.decide(memory.tenant, request_id, "alice", approve=True)
+    approved = ["memory.owner:alice", "memory.space:eng", "memory.space:ops"]
+    assert await tags(memory, claim) == approved
+
+    again = await memory.add(**wanted)
+
+    assert (again.status, again.audience_request_ids) == ("noop", [])
+    assert await tags(memory, claim) == approved
+    assert await memory.count("audience_request") == 1
 
 
 async def test_a_claim_captured_again_is_no_wider_than_its_sources_are_now(memory: Memory) -> None:
