@@ -59,7 +59,7 @@ def add(
     if as_json:
         print_json(added)
         return
-    out.print(f"{added.status} {added.document_id} (version {added.version_id})")
+    out.print(f"{added.status} {added.document_id} (version {added.version_id})", soft_wrap=True)
     if added.degraded:
         out.print(f"degraded: {', '.join(added.degraded)}", style="yellow")
 

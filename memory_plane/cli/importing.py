@@ -1,5 +1,6 @@
 """`memory import` and `memory export`: JSON lines in and out, resumable, with progress."""
 
+import contextlib
 import hashlib
 import json
 import os
@@ -93,19 +94,23 @@ class Checkpoint:
         self._path = folder / f"{hashlib.sha256(name.encode()).hexdigest()[:32]}.json"
         self.lines = 0
         self.documents: list[str] = []
-        if self._path.exists():
+        self.refused: list[dict[str, Any]] = []
+        # One that is missing, torn or of another release begins anew: unchanged documents are no-ops.
+        with contextlib.suppress(OSError, ValueError, KeyError):
             saved = json.loads(self._path.read_text())
-            self.lines, self.documents = saved["lines"], saved["documents"]
+            self.lines, self.documents, self.refused = saved["lines"], saved["documents"], saved["refused"]
 
-    def advance(self, lines: int, documents: list[str]) -> None:
+    def advance(self, lines: int, documents: list[str], refused: list[dict[str, Any]]) -> None:
+        """`refused` are all refusals up to `lines`: a later run tells of them again."""
         self.lines = lines
         self.documents += documents
+        self.refused = refused
         partial = self._path.with_suffix(".partial")
-        partial.write_text(json.dumps({"lines": self.lines, "documents": self.documents}))
+        partial.write_text(json.dumps({"lines": self.lines, "documents": self.documents, "refused": self.refused}))
         partial.replace(self._path)
 
     def clear(self) -> None:
-        self.lines, self.documents = 0, []
+        self.lines, self.documents, self.refused = 0, [], []
         self._path.unlink(missing_ok=True)
 
 
@@ -121,6 +126,7 @@ def _send(
     with file.open("rb") as stream:
         total = sum(1 for _ in stream)
     task = progress.add_task("captured", total=total, completed=checkpoint.lines)
+    outcome.refused += checkpoint.refused
     if checkpoint.lines:
         err.print(f"Going on after line {checkpoint.lines}; --restart begins anew.")
     for numbers, items in _batches(file, adapter, size, checkpoint.lines, outcome):
@@ -129,8 +135,9 @@ def _send(
         response = memory.add_batch(items)
         for item in response.items:
             documents += _record(item, numbers[item.index], outcome)
-        checkpoint.advance(numbers[-1], documents)
+        checkpoint.advance(numbers[-1], documents, outcome.refused)
         progress.update(task, completed=checkpoint.lines)
+    checkpoint.advance(total, [], outcome.refused)
     progress.update(task, completed=total)
     return checkpoint.documents
 
@@ -219,6 +226,8 @@ def export(
                     continue
                 stream.write(json.dumps(_line(found.document, found.version, found.text)) + "\n")
                 progress.advance(task)
+        except BrokenPipeError:
+            raise
         except OSError as problem:
             fail(f"Cannot write {file}: {problem.strerror}.")
         finally:

@@ -53,7 +53,6 @@ def setup(as_json: AsJson = False) -> None:
     sys.path.insert(0, str(checkout()))
 
     import schedules
-
     from memory_plane.temporal import connect
 
     async def apply() -> None:

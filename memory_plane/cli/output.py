@@ -10,7 +10,12 @@ from pydantic import BaseModel
 from rich.console import Console
 from rich.table import Table
 
-out = Console()
+PIPED_WIDTH = 400
+"""Columns where nobody looks: an id must stay on its line for the next program."""
+
+ID_WIDTH = 37
+
+out = Console(width=None if sys.stdout.isatty() else PIPED_WIDTH, highlight=False)
 err = Console(stderr=True, highlight=False)
 
 
@@ -28,7 +33,8 @@ def print_table(columns: Sequence[str], rows: Sequence[Sequence[Any]], *, empty:
         return
     table = Table(box=None, pad_edge=False, header_style="bold")
     for column in columns:
-        table.add_column(column, overflow="fold")
+        whole = column in ("document", "id", "version id")
+        table.add_column(column, overflow="fold", no_wrap=whole, min_width=ID_WIDTH if whole else None)
     for row in rows:
         table.add_row(*("" if cell is None else str(cell) for cell in row))
     out.print(table)
