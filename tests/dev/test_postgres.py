@@ -14,7 +14,7 @@ import pytest
 
 from memory_plane.dev import binaries
 from memory_plane.dev.binaries import postgres_bin, reachable
-from memory_plane.dev.child import Account
+from memory_plane.dev.child import Account, Child, Command
 from memory_plane.dev.errors import StackError
 from memory_plane.dev.postgres import PostgresServer
 from tests.dev.waiting import until_gone
@@ -111,13 +111,21 @@ async def test_a_directory_in_use_is_refused(tmp_path: Path) -> None:
 
 
 async def test_a_stale_lock_with_a_living_strangers_pid_does_not_stop_it(tmp_path: Path) -> None:
+    """A stranger of the server's own account: that is the one it cannot tell from a server."""
     async with running(tmp_path / "pg", durable=False) as server:
         await server.kill()
+        owner = server.cluster.path.stat()
+        account = Account(owner.st_uid, owner.st_gid) if os.geteuid() == 0 else None
+        stranger = await Child.start(
+            Command(name="A stranger", argv=("/bin/sleep", "600"), log=tmp_path / "log", account=account)
+        )
         lock = server.cluster.path / "postmaster.pid"
         lines = lock.read_text().split("\n")
-        lock.write_text("\n".join([str(os.getpid()), *lines[1:]]))
+        lock.write_text("\n".join([str(stranger.pid), *lines[1:]]))
         await server.start()
         assert await _ask(server.dsn("postgres"), "SELECT 1") == 1
+        assert stranger.exit_code is None
+        await stranger.stop()
 
 
 async def test_another_versions_data_is_refused(tmp_path: Path) -> None:
