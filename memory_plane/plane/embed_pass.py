@@ -1,15 +1,14 @@
 """One pass of the embedder over the pending versions of a generation, in full batches across documents."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from memory_plane.core.embed_text import Slot, slots
 from memory_plane.models.isolate import TextFault
 from memory_plane.plane.embed_target import EmbedTarget
 from memory_plane.store import derivations, vectors
-from memory_plane.store.database import Connection, Pool, connection, in_transaction
+from memory_plane.store.database import Connection, Pool, connection, in_statement
 from memory_plane.store.derivations import MissingChunk
-from memory_plane.store.locks import share_documents
 from memory_plane.store.vectors import SlotVector
 
 PAGE_CHUNKS = 256
@@ -22,19 +21,27 @@ OnProgress = Callable[[int], None]
 
 
 async def write_vectors(
-    pool: Pool, target: EmbedTarget, document_ids: set[str], version_ids: set[str], rows: Sequence[SlotVector]
+    pool: Pool,
+    target: EmbedTarget,
+    rows: Sequence[SlotVector],
+    *,
+    version_ids: Collection[str],
+    complete: Collection[str],
 ) -> set[str]:
-    """Write vectors in one short transaction; the versions that are embedded with it.
-
-    The documents' locks keep a forget out between the check of the versions' status and the commit.
-    """
+    """Write vectors of chunks of these versions; those of `complete` that are embedded with it."""
 
     async def work(conn: Connection) -> set[str]:
-        await share_documents(conn, target.tenant_id, document_ids)
-        await vectors.write(conn, target.tenant_id, target.table, rows)
-        return await derivations.mark_embedded(conn, target.tenant_id, target.generation_id, version_ids, target.table)
+        return await vectors.write(
+            conn,
+            target.tenant_id,
+            target.generation_id,
+            target.table,
+            rows,
+            version_ids=version_ids,
+            complete=complete,
+        )
 
-    return await in_transaction(pool, work)
+    return await in_statement(pool, work)
 
 
 @dataclass
@@ -59,7 +66,8 @@ class EmbedPass:
             for portion in self._portions(page):
                 await self._portion(portion)
             after = (page[-1].version_id, page[-1].ordinal)
-        await write_vectors(self.pool, self.target, set(), set(self.version_ids), [])
+        everything = set(self.version_ids)
+        await write_vectors(self.pool, self.target, [], version_ids=everything, complete=everything)
 
     async def _page(self, after: tuple[str, int]) -> list[MissingChunk]:
         target = self.target
@@ -107,5 +115,8 @@ class EmbedPass:
             if len(ready) == len(made):
                 rows.extend(ready)
                 self.done += 1
-        await write_vectors(self.pool, self.target, {chunk.document_id for chunk, _ in portion}, set(), rows)
+        versions = {chunk.version_id for chunk, _ in portion}
+        # The last version may go on in the next portion; if not, the end of the pass marks it.
+        complete = versions - {portion[-1][0].version_id}
+        await write_vectors(self.pool, self.target, rows, version_ids=versions, complete=complete)
         self.on_progress(self.done)

@@ -43,9 +43,6 @@ class JustCaptured(Protocol):
     """What a capture says of itself. `chunks` is empty for a NOOP whose embed is pending: they are read anew."""
 
     @property
-    def document_id(self) -> str: ...
-
-    @property
     def version_id(self) -> str: ...
 
     @property
@@ -129,7 +126,8 @@ class Embedding:
             for slot, each in zip(made, outcomes, strict=True)
             if not isinstance(each, TextFault) and slot.chunk_id not in faults
         ]
-        embedded = await write_vectors(self._pool, target, {captured.document_id}, {captured.version_id}, rows)
+        version = {captured.version_id}
+        embedded = await write_vectors(self._pool, target, rows, version_ids=version, complete=version)
         if faults:
             reason = next(iter(faults.values())).reason
             await self._record_faults(target, {captured.version_id: reason})

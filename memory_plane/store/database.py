@@ -4,7 +4,7 @@ import asyncio
 import json
 import random
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import asyncpg
@@ -129,11 +129,24 @@ async def in_transaction(pool: Pool, work: Callable[[Connection], Awaitable[T]])
 
     `work` must keep no state between attempts.
     """
+    return await _retried(pool, transaction, work)
+
+
+async def in_statement(pool: Pool, work: Callable[[Connection], Awaitable[T]]) -> T:
+    """`in_transaction` for a single statement, which is a transaction of its own: two round trips less."""
+    return await _retried(pool, connection, work)
+
+
+async def _retried(
+    pool: Pool,
+    scope: Callable[[Pool], AbstractAsyncContextManager[Connection]],
+    work: Callable[[Connection], Awaitable[T]],
+) -> T:
     for attempt in range(LOCK_ATTEMPTS):
         if attempt:
             await asyncio.sleep(random.uniform(0, LONGEST_PAUSE))  # noqa: S311 - so that rivals do not meet again
         try:
-            async with transaction(pool) as acquired:
+            async with scope(pool) as acquired:
                 return await work(acquired)
         except LOCK_CONFLICTS:
             continue

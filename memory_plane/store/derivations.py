@@ -30,7 +30,6 @@ class MissingChunk:
 
     source: SourceChunk
     version_id: str
-    document_id: str
     ordinal: int
 
 
@@ -74,7 +73,7 @@ async def missing_chunks(
     """
     rows = await conn.fetch(
         f"""
-        SELECT c.id, c.version_id, c.document_id, c.ordinal, c.text, c.context,
+        SELECT c.id, c.version_id, c.ordinal, c.text, c.context,
                coalesce(before.text, '') AS before, coalesce(after.text, '') AS after
         FROM memory.derivation d
         JOIN memory.version v ON v.id = d.version_id AND v.status <> 'tombstoned'
@@ -99,36 +98,10 @@ async def missing_chunks(
         MissingChunk(
             SourceChunk(row["id"], row["text"], row["context"], row["before"], row["after"]),
             row["version_id"],
-            row["document_id"],
             row["ordinal"],
         )
         for row in rows
     ]
-
-
-async def mark_embedded(
-    conn: Connection, tenant_id: str, generation_id: str, version_ids: Collection[str], table: str
-) -> set[str]:
-    """Set `embedded` where every chunk has its vector; the versions that were."""
-    rows = await conn.fetch(
-        f"""
-        UPDATE memory.derivation d
-        SET embed_state = 'embedded', last_error = NULL, held_until = NULL, updated_at = clock_timestamp()
-        FROM memory.version v
-        WHERE d.tenant_id = $1 AND d.generation_id = $2 AND d.version_id = ANY ($3::text[])
-          AND d.embed_state <> 'embedded' AND v.id = d.version_id AND v.status <> 'tombstoned'
-          AND NOT EXISTS (
-            SELECT FROM memory.chunk c
-            WHERE c.version_id = d.version_id AND c.generation_id = d.generation_id
-              AND NOT EXISTS (SELECT FROM memory.{checked_table(table)} e WHERE e.chunk_id = c.id AND e.slot = 0)
-          )
-        RETURNING d.version_id
-        """,  # noqa: S608 - the name is checked
-        tenant_id,
-        generation_id,
-        list(version_ids),
-    )
-    return {row["version_id"] for row in rows}
 
 
 async def mark_not_configured(
@@ -216,15 +189,6 @@ async def counts(conn: Connection, tenant_id: str, generation_id: str, version_i
     )
     by_state = {EmbedState(row["embed_state"]): int(row["number"]) for row in rows}
     return EmbedCounts(**{state.value: number for state, number in by_state.items()})
-
-
-async def documents_of(conn: Connection, tenant_id: str, version_ids: Collection[str]) -> set[str]:
-    rows = await conn.fetch(
-        "SELECT DISTINCT document_id FROM memory.version WHERE tenant_id = $1 AND id = ANY ($2::text[])",
-        tenant_id,
-        list(version_ids),
-    )
-    return {row["document_id"] for row in rows}
 
 
 async def page(

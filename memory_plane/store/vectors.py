@@ -110,28 +110,59 @@ def as_parameter(vector: Vector) -> HalfVector:
     return HalfVector((wide / np.linalg.norm(wide)).astype(np.float16))
 
 
-async def write(conn: Connection, tenant_id: str, table: str, rows: Sequence[SlotVector]) -> int:
-    """Write the vectors whose chunk is still there and not forgotten; the number written.
+async def write(
+    conn: Connection,
+    tenant_id: str,
+    generation_id: str,
+    table: str,
+    rows: Sequence[SlotVector],
+    *,
+    version_ids: Collection[str],
+    complete: Collection[str],
+) -> set[str]:
+    """Write vectors of chunks of `version_ids`, in one statement; those of `complete` that are embedded with it.
 
-    The caller holds the documents' locks, so that a forget cannot come in between. A slot that has its vector keeps
-    it: chunks never change, so two embedders of one version write the same.
+    Versions that are gone or forgotten get none: their documents are locked first, and a version that was changed
+    while a lock was waited for is looked at again (READ COMMITTED does so for rows that are locked). A slot that has
+    its vector keeps it: chunks never change, so two embedders of one version write the same.
     """
     name = checked_table(table)
-    status: str = await conn.execute(
+    embedded = await conn.fetch(
         f"""
-        INSERT INTO memory.{name} (chunk_id, slot, tenant_id, generation_id, version_id, embedding)
-        SELECT c.id, given.slot, c.tenant_id, c.generation_id, c.version_id, given.embedding
-        FROM unnest($2::text[], $3::smallint[], $4::halfvec[]) AS given (chunk_id, slot, embedding)
-        JOIN memory.chunk c ON c.tenant_id = $1 AND c.id = given.chunk_id
-        JOIN memory.version v ON v.tenant_id = $1 AND v.id = c.version_id AND v.status <> 'tombstoned'
-        ON CONFLICT (chunk_id, slot) DO NOTHING
+        WITH held AS MATERIALIZED (
+            SELECT v.id FROM memory.version v
+            JOIN memory.document d ON d.tenant_id = $1 AND d.id = v.document_id
+            WHERE v.tenant_id = $1 AND v.id = ANY ($3::text[]) AND v.status <> 'tombstoned'
+            ORDER BY d.id, v.id FOR SHARE OF d, v
+        ), written AS (
+            INSERT INTO memory.{name} (chunk_id, slot, tenant_id, generation_id, version_id, embedding)
+            SELECT c.id, given.slot, c.tenant_id, c.generation_id, c.version_id, given.embedding
+            FROM unnest($5::text[], $6::smallint[], $7::halfvec[]) AS given (chunk_id, slot, embedding)
+            JOIN memory.chunk c ON c.tenant_id = $1 AND c.id = given.chunk_id
+            JOIN held ON held.id = c.version_id
+            ON CONFLICT (chunk_id, slot) DO NOTHING
+        )
+        UPDATE memory.derivation d
+        SET embed_state = 'embedded', last_error = NULL, held_until = NULL, updated_at = clock_timestamp()
+        FROM held
+        WHERE d.tenant_id = $1 AND d.generation_id = $2 AND d.version_id = held.id AND held.id = ANY ($4::text[])
+          AND d.embed_state <> 'embedded'
+          AND NOT EXISTS (
+            SELECT FROM memory.chunk c
+            WHERE c.version_id = d.version_id AND c.generation_id = d.generation_id AND c.id <> ALL ($5::text[])
+              AND NOT EXISTS (SELECT FROM memory.{name} e WHERE e.chunk_id = c.id AND e.slot = 0)
+          )
+        RETURNING d.version_id
         """,  # noqa: S608 - the name is checked
         tenant_id,
+        generation_id,
+        list(version_ids),
+        list(complete),
         [row.chunk_id for row in rows],
         [row.slot for row in rows],
         [as_parameter(row.vector) for row in rows],
     )
-    return int(status.rpartition(" ")[2])
+    return {row["version_id"] for row in embedded}
 
 
 async def tables(conn: Connection) -> list[str]:

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+from collections.abc import Awaitable, Callable
 
 import numpy as np
 import pytest
@@ -15,9 +16,10 @@ from memory_plane.models.pool import ModelPool
 from memory_plane.plane.embedding import INLINE_CHUNKS, Embedding
 from memory_plane.settings import Settings
 from memory_plane.store import derivations
-from memory_plane.store.database import Pool
+from memory_plane.store.database import Connection, Pool
 from memory_plane.store.embed_models import EmbedModel
 from tests.embedding.corpus import Stored, embed_state, make_generation, store, tombstone
+from tests.eventually import eventually
 from tests.fakes.endpoint import FakeEndpoint
 from tests.fakes.faults import HtmlPage, Poison, Status, WrongCount, WrongDims
 
@@ -172,6 +174,46 @@ async def test_nothing_is_written_for_what_was_forgotten_meanwhile(
 
     assert await adding is EmbedState.PENDING
     assert await vectors_of(pool, model, stored) == {}
+
+
+@pytest.mark.parametrize("ending", ["forget", "purge"])
+async def test_inv_20_what_is_forgotten_while_the_write_waits_for_its_lock_gets_no_vector(
+    pool: Pool,
+    live: str,
+    model: EmbedModel,
+    embedding: Embedding,
+    connect: Callable[[], Awaitable[Connection]],
+    ending: str,
+) -> None:
+    stored, other = [await store(pool, TENANT, live, ["one", "two"]) for _ in range(2)]
+    forgetting = await connect()
+    transaction = forgetting.transaction()
+    await transaction.start()
+    await forgetting.execute("SELECT FROM memory.document WHERE id = $1 FOR UPDATE", stored.document_id)
+
+    writing = asyncio.create_task(embedding.embed_versions(TENANT, [stored.version_id, other.version_id]))
+    await eventually(lambda: waits_for_lock(pool), what="the embedder to wait for the document's lock")
+    if ending == "forget":
+        await forgetting.execute("UPDATE memory.version SET status = 'tombstoned' WHERE id = $1", stored.version_id)
+    else:
+        await forgetting.execute("DELETE FROM memory.document WHERE id = $1", stored.document_id)
+    await transaction.commit()
+
+    assert await writing == EmbedResult(embedded=1)
+    assert await vectors_of(pool, model, stored) == {}
+    assert len(await vectors_of(pool, model, other)) == 2
+    states = {
+        row["embed_state"]
+        for row in await pool.fetch(
+            "SELECT embed_state FROM memory.derivation WHERE version_id = $1", stored.version_id
+        )
+    }
+    assert states <= {"pending"}
+
+
+async def waits_for_lock(pool: Pool) -> bool:
+    waiting: bool = await pool.fetchval("SELECT EXISTS (SELECT FROM pg_locks WHERE NOT granted)")
+    return waiting
 
 
 async def test_rows_that_are_gone_are_skipped(
