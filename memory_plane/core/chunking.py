@@ -170,7 +170,8 @@ class _Cutter:
             for end in sorted(ends, reverse=True):
                 if low <= end <= furthest and is_boundary(self.source, end, floor):
                     return end
-        return boundary_before(self.source, high, floor)
+        cut = boundary_before(self.source, high, floor)
+        return cut if cut > floor else high
 
     def _overlap_start(self, previous: int, end: int, fresh: int) -> int:
         """Where the chunk after [previous, end) begins: at a sentence, else a word, in that one's tail."""

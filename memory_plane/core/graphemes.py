@@ -41,8 +41,8 @@ def is_boundary(text: str, position: int, floor: int = 0) -> bool:
 
 
 def boundary_before(text: str, position: int, floor: int = 0) -> int:
-    """The last boundary at or before `position` and after `floor`; `position` itself when none is near."""
-    for candidate in range(position, max(floor, position - LOOK_BACK), -1):
+    """The last boundary at or before `position`, `floor` being one; `position` itself when none is near."""
+    for candidate in range(position, max(floor, position - LOOK_BACK) - 1, -1):
         if is_boundary(text, candidate, floor):
             return candidate
     return position

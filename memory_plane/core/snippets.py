@@ -122,4 +122,5 @@ def _end(text: str, start: int, match_end: int, latest: int) -> int:
     for found in reversed(list(_WORD_EDGE.finditer(text, max(start, match_end), latest + 1))):
         if start < found.start() <= latest and is_boundary(text, found.start()):
             return found.start()
-    return boundary_before(text, latest, start)
+    cut = boundary_before(text, latest, start)
+    return cut if cut > start else latest

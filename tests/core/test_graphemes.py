@@ -59,5 +59,6 @@ def test_a_boundary_is_found_on_either_side(text: str) -> None:
 def test_a_run_of_marks_longer_than_the_look_back_is_cut_all_the_same() -> None:
     text = "a" + "\u0301" * 1000
     assert boundary_before(text, 500) == 500
-    assert boundary_before(text, LOOK_BACK) == LOOK_BACK
+    assert boundary_before(text, LOOK_BACK + 1) == LOOK_BACK + 1
+    assert boundary_before(text, LOOK_BACK) == 0
     assert boundary_before("x" + text, LOOK_BACK // 2) == 1
