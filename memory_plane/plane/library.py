@@ -5,6 +5,7 @@ from base64 import urlsafe_b64decode, urlsafe_b64encode
 from binascii import Error as NotBase64
 from collections.abc import Collection
 from datetime import UTC, datetime, timedelta
+from hashlib import sha256
 from typing import Any
 
 import asyncpg
@@ -33,13 +34,13 @@ class Library:
         """A page of `limit` documents the caller sees, last seen first; full whenever there are so many."""
         if not 1 <= limit <= MAX_LIMIT:
             raise Invalid(f"limit must be a whole number from 1 to {MAX_LIMIT}.", code="invalid")
-        after = None if cursor is None else _place(cursor)
+        after = None if cursor is None else _place(cursor, visibility.caller.tenant_id)
         async with connection(self._pool) as conn:
             found = await _visible(conn, visibility, after, limit + 1)
         page = found[:limit]
         return ListResponse(
             events=[_event(row, visibility.caller.tenant_id) for row in page],
-            next_cursor=_cursor(page[-1]) if len(found) > limit else None,
+            next_cursor=_cursor(page[-1], visibility.caller.tenant_id) if len(found) > limit else None,
         )
 
     async def get(self, visibility: Visibility, document_id: str, version: int | None = None) -> DocumentResponse:
@@ -96,23 +97,31 @@ def _event(row: asyncpg.Record, tenant_id: str) -> ListEvent:
     )
 
 
-def _cursor(row: asyncpg.Record) -> str:
-    place = json.dumps([(row["last_seen_at"] - _EPOCH) // timedelta(microseconds=1), row["id"]])
-    return urlsafe_b64encode(place.encode()).decode().rstrip("=")
+def _cursor(row: asyncpg.Record, tenant_id: str) -> str:
+    place = [_mark(tenant_id), (row["last_seen_at"] - _EPOCH) // timedelta(microseconds=1), row["id"]]
+    return urlsafe_b64encode(json.dumps(place).encode()).decode().rstrip("=")
 
 
-def _place(cursor: str) -> Place:
+def _place(cursor: str, tenant_id: str) -> Place:
     try:
         if len(cursor) > _LONGEST_CURSOR:
             raise ValueError
-        micros, document_id = json.loads(urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)))
-        if not isinstance(micros, int) or not isinstance(document_id, str) or not document_id.isascii():
+        mark, micros, document_id = json.loads(urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)))
+        if mark != _mark(tenant_id) or not isinstance(micros, int) or not isinstance(document_id, str):
             raise ValueError
-        return _EPOCH + timedelta(microseconds=micros), document_id.replace("\x00", "")
+        if not document_id.isascii() or not document_id.isprintable():
+            raise ValueError
+        return _EPOCH + timedelta(microseconds=micros), document_id
     except (ValueError, TypeError, OverflowError, NotBase64):
         raise Invalid(
-            "cursor is not one that a list has given; leave it out to start from the front.", code="invalid_cursor"
+            "cursor is not one that a list of this tenant has given; leave it out to start from the front.",
+            code="invalid_cursor",
         ) from None
+
+
+def _mark(tenant_id: str) -> str:
+    """Binds a cursor to its tenant: one that strays into another's list is refused, not silently some place there."""
+    return sha256(tenant_id.encode()).hexdigest()[:8]
 
 
 def _chosen(rows: Collection[asyncpg.Record], number: int | None) -> asyncpg.Record | None:

@@ -69,6 +69,17 @@ async def test_a_cursor_of_nobodys_making_is_400(ann: httpx.AsyncClient, cursor:
     problem(await ann.get("/list", params={"cursor": cursor}), 400, "invalid_cursor")
 
 
+async def test_inv_11_a_cursor_of_another_tenant_is_400(facade: Facade, ann: httpx.AsyncClient) -> None:
+    for title in ("a", "b"):
+        assert (await ann.post("/add", json=NOTE | {"title": title})).status_code == 200
+    cursor = (await ann.get("/list", params={"limit": 1})).json()["nextCursor"]
+    assert len((await ann.get("/list", params={"cursor": cursor})).json()["events"]) == 1
+    other = Facade(facade.app, facade.engine, facade.tenant + "-other")
+    await other.allow("eve")
+    async with other.caller("eve") as eve:
+        problem(await eve.get("/list", params={"cursor": cursor}), 400, "invalid_cursor")
+
+
 @pytest.mark.parametrize("key", ["", "a" * 256, "tab\there"])
 async def test_a_key_beyond_its_form_is_400(ann: httpx.AsyncClient, key: str) -> None:
     answer = await ann.post("/add", json=NOTE, headers={"Idempotency-Key": key})
