@@ -15,7 +15,6 @@ from memory_plane.core.hashing import canonical_json
 from memory_plane.core.source_document import SourceDocument
 from memory_plane.core.text import clean_text, is_blank, is_storable
 
-MAX_BODY_BYTES = 10 * 1024 * 1024
 MAX_TITLE_CHARS = 500
 MAX_KIND_CHARS = 200
 MAX_SUPPLIED_CHUNKS = 2_000
@@ -46,7 +45,7 @@ def refuse_over_limits(document: SourceDocument) -> None:
 def check_limits(document: SourceDocument) -> list[FieldError]:
     """Every bound that `document` breaks: the field, never its value, and a sentence.
 
-    Access tags have their own check, `access_tags.tag_problems`; so has the body's size, before it is parsed.
+    Access tags have their own check, `access_tags.tag_problems`; the body's size is bounded before it is parsed.
     """
     return [
         *_title_and_kind(document),
