@@ -12,7 +12,10 @@ from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 from mcp_types import TextContent
 
+from memory_plane.client import AsyncMemoryClient
+from memory_plane.client.tools import TOOLS, Tool
 from memory_plane.contracts.enums import Verb
+from memory_plane.contracts.errors import Forbidden
 from tests.api.conftest import Facade, ann, facade, service
 
 __all__ = ["ann", "facade", "service"]
@@ -133,3 +136,34 @@ async def test_identity_and_bounds_are_the_facades(facade: Facade) -> None:
         assert (large.status_code, large.json()["code"]) == (413, "body_too_large")
         for method in ("GET", "DELETE"):
             assert (await client.request(method, "/mcp", headers=JSON)).status_code == 405
+
+
+VERBS = {
+    "memory_add": Verb.ADD,
+    "memory_search": Verb.SEARCH,
+    "memory_list": Verb.SEARCH,
+    "memory_feed": Verb.SEARCH,
+    "memory_get": Verb.SEARCH,
+    "memory_forget": Verb.FORGET,
+}
+
+
+@pytest.mark.parametrize("tool", TOOLS, ids=lambda tool: tool.name)
+async def test_inv_29_every_tool_asks_whether_its_caller_may(facade: Facade, tool: Tool) -> None:
+    """With every capability but the one it needs, each tool refuses and names it."""
+    needed = VERBS[tool.name]
+    await facade.allow("other", *(verb for verb in Verb if verb is not needed))
+    arguments = dict.fromkeys(tool.required, "x")
+    async with AsyncMemoryClient(
+        "http://facade",
+        facade.tenant,
+        f"{facade.tenant}/other",
+        transport=httpx.ASGITransport(facade.app),
+    ) as memory:
+        with pytest.raises(Forbidden, match=f"memory:{needed.value}"):
+            await tool(memory, arguments)
+    if not tool.destroys:
+        async with connected(facade, "other") as client:
+            refused = await client.call_tool(tool.name, arguments)
+        assert refused.is_error
+        assert f"memory:{needed.value}" in text_of(refused)
