@@ -31,7 +31,8 @@ class Outcome:
 
     captured: int = 0
     unchanged: int = 0
-    refused: list[dict[str, Any]] = field(default_factory=list)
+    refused: dict[int, str] = field(default_factory=dict)
+    """By line number, why it was refused."""
     embedded: int = 0
     not_embedded: int = 0
 
@@ -39,7 +40,7 @@ class Outcome:
         return {
             "captured": self.captured,
             "unchanged": self.unchanged,
-            "refused": self.refused,
+            "refused": [{"line": line, "detail": self.refused[line]} for line in sorted(self.refused)],
             "embedded": self.embedded,
             "notEmbedded": self.not_embedded,
         }
@@ -76,8 +77,8 @@ def import_documents(
             f"{outcome.captured} captured, {outcome.unchanged} unchanged, {len(outcome.refused)} refused"
             + (f"; {outcome.embedded} embedded, {outcome.not_embedded} not" if wait else "")
         )
-        for refusal in outcome.refused[:20]:
-            err.print(f"line {refusal['line']}: {refusal['detail']}", markup=False)
+        for line in sorted(outcome.refused)[:20]:
+            err.print(f"line {line}: {outcome.refused[line]}", markup=False)
     if outcome.refused or outcome.not_embedded:
         raise typer.Exit(1)
 
@@ -94,13 +95,14 @@ class Checkpoint:
         self._path = folder / f"{hashlib.sha256(name.encode()).hexdigest()[:32]}.json"
         self.lines = 0
         self.documents: list[str] = []
-        self.refused: list[dict[str, Any]] = []
+        self.refused: dict[int, str] = {}
         # One that is missing, torn or of another release begins anew: unchanged documents are no-ops.
         with contextlib.suppress(OSError, ValueError, KeyError):
             saved = json.loads(self._path.read_text())
-            self.lines, self.documents, self.refused = saved["lines"], saved["documents"], saved["refused"]
+            self.lines, self.documents = saved["lines"], saved["documents"]
+            self.refused = {int(line): detail for line, detail in saved["refused"].items()}
 
-    def advance(self, lines: int, documents: list[str], refused: list[dict[str, Any]]) -> None:
+    def advance(self, lines: int, documents: list[str], refused: dict[int, str]) -> None:
         """`refused` are all refusals up to `lines`: a later run tells of them again."""
         self.lines = lines
         self.documents += documents
@@ -110,7 +112,7 @@ class Checkpoint:
         partial.replace(self._path)
 
     def clear(self) -> None:
-        self.lines, self.documents, self.refused = 0, [], []
+        self.lines, self.documents, self.refused = 0, [], {}
         self._path.unlink(missing_ok=True)
 
 
@@ -126,7 +128,7 @@ def _send(
     with file.open("rb") as stream:
         total = sum(1 for _ in stream)
     task = progress.add_task("captured", total=total, completed=checkpoint.lines)
-    outcome.refused += checkpoint.refused
+    outcome.refused |= checkpoint.refused
     if checkpoint.lines:
         err.print(f"Going on after line {checkpoint.lines}; --restart begins anew.")
     for numbers, items in _batches(file, adapter, size, checkpoint.lines, outcome):
@@ -145,7 +147,7 @@ def _send(
 def _record(item: BatchItem, line: int, outcome: Outcome) -> list[str]:
     if item.error is not None or item.document_id is None:
         detail = item.error.detail if item.error else "no answer for this line"
-        outcome.refused.append({"line": line, "detail": detail})
+        outcome.refused[line] = detail
         return []
     if item.status == "noop":
         outcome.unchanged += 1
@@ -172,7 +174,7 @@ def _batches(
             except ValueError:
                 document = None
             if not isinstance(document, dict):
-                outcome.refused.append({"line": number, "detail": "This line is not a JSON object."})
+                outcome.refused[number] = "This line is not a JSON object."
                 continue
             numbers.append(number)
             items.append({"adapter": adapter, "external_ref": f"{file.name}#{number}", **document})

@@ -1,0 +1,31 @@
+"""The operator's commands: what they find, what they print, and that they end cleanly."""
+
+from tests.cli.conftest import Memory
+
+
+async def test_doctor_tells_the_state_of_every_part(memory: Memory) -> None:
+    report = (await memory("doctor", "--json")).json
+    states = {finding["part"]: finding["state"] for finding in report["findings"]}
+    assert {states[part] for part in ("database", "migrations", "fts language", "temporal")} == {"ok"}
+    assert states["embed endpoint"] == "warn", "none is configured in this environment"
+    assert set(report["embed"]) == {"pending", "failed"}
+
+
+async def test_doctor_fails_with_a_way_out_when_a_part_is_down(memory: Memory) -> None:
+    ended = await memory("doctor", "--json", without=("TEMPORAL_ADDRESS",))
+    found = {finding["part"]: finding for finding in ended.json["findings"]}
+    assert ended.code == 1
+    assert found["temporal"]["state"] == "fail"
+    assert "TEMPORAL_ADDRESS" in found["temporal"]["message"]
+
+
+async def test_config_prints_no_secret(memory: Memory) -> None:
+    masked = (await memory("config", "--json")).json
+    assert masked["DATABASE_URL"] == "***"
+    assert "postgres" not in (await memory("config")).out.lower()
+
+
+async def test_commands_that_speak_to_temporal_end_cleanly_each_time(memory: Memory) -> None:
+    codes = [(await memory("setup", "--json")).code for _ in range(5)]
+    assert codes == [0] * 5
+    assert (await memory("migrate", "--json")).json == {"applied": []}
