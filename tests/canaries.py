@@ -2,11 +2,7 @@
 
 from collections.abc import AsyncIterator
 
-from temporalio.api.workflowservice.v1 import ListNamespacesRequest
 from temporalio.client import Client, WorkflowExecution
-
-from memory_plane.dev.temporal import TemporalServer
-from memory_plane.temporal import DATA_CONVERTER
 
 CANARY = "canary-9d41c7e2"
 """Plant it in titles, texts, attributes, tags, queries and keys: whatever must not reach a workflow history."""
@@ -26,16 +22,3 @@ async def leaks(client: Client, *canaries: str) -> list[str]:
     """The ids of workflows in whose history one of the canaries stands."""
     wanted = [canary.encode() for canary in (CANARY, *canaries)]
     return [execution.id async for execution, kept in histories(client) if any(canary in kept for canary in wanted)]
-
-
-async def leaks_anywhere(server: TemporalServer) -> list[str]:
-    """`leaks` over all namespaces of the server."""
-    admin = await server.client()
-    listed = await admin.workflow_service.list_namespaces(ListNamespacesRequest(page_size=10_000))
-    found = []
-    for namespace in (described.namespace_info.name for described in listed.namespaces):
-        if namespace == "temporal-system":
-            continue
-        client = await Client.connect(server.address, namespace=namespace, data_converter=DATA_CONVERTER)
-        found += [f"{namespace}: {workflow_id}" for workflow_id in await leaks(client)]
-    return found

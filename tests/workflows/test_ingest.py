@@ -22,6 +22,7 @@ from tests.embedding.corpus import embed_state, make_generation, store, tombston
 from tests.eventually import eventually
 from tests.fakes.endpoint import FakeEndpoint
 from tests.fakes.faults import Poison, Status
+from tests.replay.recording import record
 from tests.workflows.conftest import RunWorkers, running_workers
 from tests.workflows.namespaces import new_namespace
 from workflows import policies
@@ -69,6 +70,7 @@ async def test_what_was_captured_is_embedded(
     attributes = (await handle.describe()).typed_search_attributes
     assert attributes[SearchAttributeKey.for_keyword("MemoryTenant")] == TENANT
     assert attributes[SearchAttributeKey.for_keyword("MemoryStage")] == "done"
+    await record(handle, "ingest-embedded")
 
 
 async def test_an_operator_sees_what_it_is_doing_in_the_ui(
@@ -102,6 +104,7 @@ async def test_a_batch_is_embedded_in_full_requests(
     handle = client.get_workflow_handle_for(IngestWorkflow.run, names.ingest_batch_id(TENANT, ids[0]))
     assert (await handle.result()).embedded == 64
     assert [len(call.texts) for call in fake.calls] == [32, 32]
+    await record(handle, "ingest-batch")
 
 
 async def test_an_endpoint_that_is_down_is_waited_for_and_nothing_is_lost(
@@ -124,6 +127,7 @@ async def test_an_endpoint_that_is_down_is_waited_for_and_nothing_is_lost(
             await ingest(client, each.version_id).result()
 
     assert [await embed_state(engine.pool, each.version_id) for each in many] == ["embedded"] * 4
+    await record(first, "ingest-endpoint-down")
 
 
 async def test_retry_after_is_honoured_with_few_calls(
@@ -167,6 +171,7 @@ async def test_a_poisoned_version_ends_as_failed_and_its_neighbours_are_fine(
     row = await engine.pool.fetchrow("SELECT * FROM memory.derivation WHERE version_id = $1", bad.version_id)
     assert row is not None
     assert (row["embed_state"], row["attempts"]) == ("failed", 5)
+    await record(handle, "ingest-poisoned")
     assert await leaks(client) == []
 
 
@@ -214,6 +219,7 @@ async def test_a_host_may_start_it_with_a_document(engine: Engine, client: Clien
     assert results[0].embedded == 1
     assert results[0].document_id == results[1].document_id  # the same key, so the same answer
     assert await engine.pool.fetchval("SELECT count(*) FROM memory.version") == 1
+    await record(client.get_workflow_handle("host-0"), "ingest-inline-document")
 
 
 async def test_a_host_without_the_grant_is_refused_for_good(client: Client, workers: RunWorkers) -> None:
@@ -254,6 +260,7 @@ async def test_inv_32_cancelled_it_stops_the_embedding_and_leaves_the_work_to_th
         with pytest.raises(WorkflowFailureError) as raised:
             await handle.result()
         assert isinstance(raised.value.cause, CancelledError)
+        await record(handle, "ingest-cancelled")
         assert await embed_state(engine.pool, stored.version_id) == "pending"
         hold.release()
         await restarted_by_the_reconciler(engine)
@@ -379,6 +386,7 @@ async def test_nudges_are_not_lost_when_it_continues_as_new(
         await eventually(all_embedded, what="every version of every nudge")
         runs = [each async for each in client.list_workflows("ExecutionStatus = 'ContinuedAsNew'")]
         assert runs
+        await record(client.get_workflow_handle(runs[0].id, run_id=runs[0].run_id), "ingest-continued-as-new")
 
 
 # Tenants beside each other

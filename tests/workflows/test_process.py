@@ -12,6 +12,7 @@ from memory_plane.plane.engine import Engine
 from memory_plane.settings import Settings
 from tests.canaries import CANARY, leaks
 from tests.embedding.corpus import make_generation, store
+from tests.replay.recording import record
 from tests.workflows.conftest import RunWorkers
 from tests.workflows.host import QUEUE, HostProcessors, host_worker, refusal
 from workflows import policies
@@ -50,7 +51,15 @@ async def ingested(
     async with workers(), host_worker(client, host):
         await starter.start_ingest(TENANT, [stored.version_id])
         handle = client.get_workflow_handle_for(IngestWorkflow.run, names.ingest_id(TENANT, stored.version_id))
-        return stored.version_id, await handle.result()
+        result = await handle.result()
+        await record(handle, f"ingest-processed-{'-'.join(processors)}-{outcome_of(host)}")
+        return stored.version_id, result
+
+
+def outcome_of(host: HostProcessors) -> str:
+    """Of the one attempt, for the name of the recorded history."""
+    answer = next(iter(host.answers.values()), {"outcome": "written"})
+    return answer["outcome"] if isinstance(answer, dict) else "failed"
 
 
 async def request(engine: Engine, processor: str = "tag") -> tuple[str, int, str | None]:

@@ -30,6 +30,7 @@ from tests.embedding.corpus import embed_state, make_generation, store, tombston
 from tests.eventually import eventually
 from tests.fakes.endpoint import FakeEndpoint
 from tests.fakes.faults import Poison
+from tests.replay.recording import record
 from tests.workflows.conftest import RunWorkers, running_workers
 from workflows.reconcile import ReconcileWorkflow
 from workflows.reembed import ReembedWorkflow
@@ -64,6 +65,7 @@ async def test_what_waits_is_started_in_batches_by_tenant(
     async with workers():
         result = await reconcile(client)
         assert result.ingests_started == 4
+        await record(client.get_workflow_handle(names.RECONCILE_ID), "reconcile")
         await eventually(lambda: all_embedded(engine), what="everything to be embedded")
 
 
@@ -128,6 +130,7 @@ async def test_a_step_that_fails_keeps_no_other_from_running_and_is_seen(
         with pytest.raises(WorkflowFailureError) as raised:
             await reconcile(client)
         assert "idempotency keys expired" in str(raised.value.cause)
+        await record(client.get_workflow_handle(names.RECONCILE_ID), "reconcile-failed-step")
         await eventually(lambda: all_embedded(engine), what="the ingest that it started")
     assert await leaks(client) == []
 
@@ -211,6 +214,7 @@ async def test_a_lexical_tenant_that_gains_an_endpoint_is_filled_in_place(
     ]
     async with workers():
         assert await reembed(client) == ReembedResult(embedded=5)
+        await record(client.get_workflow_handle(names.reembed_id(TENANT)), "reembed")
         assert await reembed(client) == ReembedResult()  # again: there is nothing to do
     assert [await embed_state(engine.pool, each.version_id) for each in many] == ["embedded"] * 5
     resolution = await engine.embedding.resolve(TENANT, generation)

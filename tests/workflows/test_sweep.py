@@ -13,6 +13,7 @@ from memory_plane.store.database import connection
 from schedules import declared
 from tests.canaries import CANARY, leaks
 from tests.feed.facts import capture
+from tests.replay.recording import record
 from tests.workflows.conftest import RunWorkers
 from workflows.sweep import SweepWorkflow
 
@@ -65,6 +66,7 @@ async def test_a_page_that_is_over_in_time_goes_on_in_the_next(
         )
         assert await handle.result() == SweepResult(deprecated=6)
         assert await handle.query(SweepWorkflow.status) == SweepResult(deprecated=6)
+        await record(handle, "sweep")
     events = (await handle.fetch_history()).events
     assert sum(event.HasField("activity_task_scheduled_event_attributes") for event in events) >= 3
 

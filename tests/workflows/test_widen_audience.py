@@ -18,6 +18,7 @@ from memory_plane.store.grants import put_rules
 from tests.access.seed import TENANT, allow
 from tests.canaries import CANARY, leaks
 from tests.eventually import eventually
+from tests.replay.recording import record
 from tests.workflows.conftest import RunWorkers
 from workflows.reconcile import ReconcileWorkflow
 from workflows.widen_audience import WidenAudienceWorkflow
@@ -82,6 +83,7 @@ async def test_an_add_starts_it_and_the_owner_approves_by_update(
         answer = await decide(handle, "approve")
         assert answer.state == "approved"
         assert (await handle.result()).state == "approved"
+        await record(handle, "widen-approved")
     assert await tags_with(engine) == 1
     assert await leaks(client) == []
 
@@ -91,6 +93,7 @@ async def test_it_is_declined_by_update(engine: Engine, client: Client, workers:
         handle = handle_of(client, await ask(engine))
         await decide(handle, "decline")
         assert (await handle.result()).state == "declined"
+        await record(handle, "widen-declined")
     assert await tags_with(engine) == 0
 
 
