@@ -28,7 +28,13 @@ from memory_plane.plane.health import Health
 from memory_plane.plane.ports import GrantStore, SourceProvider
 from memory_plane.settings import Settings, SettingsInvalid
 
-DESCRIPTION = "A durable memory for agents: capture, search, list, follow and forget, tenant by tenant."
+DESCRIPTION = """A durable memory for agents: capture, search, list, follow and forget, tenant by tenant.
+
+Refusals are `application/problem+json` with a stable `code`. They come in one order, so that they tell a stranger
+nothing: no identity 401, another's tenant 404, no capability 403, and only then is the body read (413, 415, 408) and
+judged (400). A document that the caller may not see is 404, like one that is not there. Requests take no keys but the
+documented ones. 429 and 503 say in `Retry-After` when to come back.
+"""
 _OPEN_FILES = 65_536
 EngineSource: TypeAlias = Engine | Callable[[], Engine]
 

@@ -6,6 +6,7 @@ from typing import Any
 
 from fastapi import FastAPI
 
+from api.examples import ANSWERS, REQUESTS
 from api.problems import MEDIA_TYPE, Problem, ProblemField
 from api.request_id import HEADER
 
@@ -119,16 +120,23 @@ def _complete(document: dict[str, Any]) -> None:
         "description": "Names the request in our logs: the one that was sent, or a new one.",
         "schema": {"type": "string"},
     }
-    for operations in document["paths"].values():
+    for path, operations in document["paths"].items():
         for operation in operations.values():
             if "x-memory-grant" in operation:
-                operation["security"] = [{BEARER: []}]
-                _drop_default_422(operation["responses"])
-                for response in operation["responses"].values():
-                    response.setdefault("headers", {})[HEADER] = {"$ref": f"#/components/headers/{HEADER}"}
+                _complete_operation(path.partition("/memory")[2], operation)
     if "HTTPValidationError" not in json.dumps(document["paths"]):
         for name in ("HTTPValidationError", "ValidationError"):
             schemas.pop(name, None)
+
+
+def _complete_operation(path: str, operation: dict[str, Any]) -> None:
+    operation["security"] = [{BEARER: []}]
+    _drop_default_422(operation["responses"])
+    for response in operation["responses"].values():
+        response.setdefault("headers", {})[HEADER] = {"$ref": f"#/components/headers/{HEADER}"}
+    operation["responses"]["200"]["content"]["application/json"]["example"] = ANSWERS[path]
+    if path in REQUESTS:
+        operation["requestBody"]["content"]["application/json"]["example"] = REQUESTS[path]
 
 
 def _drop_default_422(responses: dict[str, Any]) -> None:

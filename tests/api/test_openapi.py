@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import httpx
+import jsonschema  # type: ignore[import-untyped]
 import pytest
 import schemathesis
 from hypothesis import HealthCheck, settings
@@ -78,6 +79,19 @@ async def test_every_refusal_is_documented_with_an_example(facade: Facade) -> No
                 assert content["schema"] == {"$ref": "#/components/schemas/Problem"}
                 assert content["example"]["status"] == int(status)
     assert "HTTPValidationError" not in document["components"]["schemas"]
+
+
+async def test_every_route_has_examples_that_its_own_schema_takes(facade: Facade) -> None:
+    document = facade.app.openapi()
+    for method, path, operation in operations(document):
+        if (method, path) in OPEN:
+            continue
+        contents = [operation["responses"]["200"]["content"]["application/json"]]
+        if "requestBody" in operation:
+            contents.append(operation["requestBody"]["content"]["application/json"])
+        for content in contents:
+            resolvable = {"components": document["components"], **content["schema"]}
+            jsonschema.Draft202012Validator(resolvable).validate(content["example"])
 
 
 @pytest.fixture(scope="module")
