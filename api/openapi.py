@@ -36,8 +36,8 @@ _EXAMPLES: dict[int, tuple[str, str, str, str]] = {
     409: (
         "The same Idempotency-Key is still being worked on.",
         "Conflict",
-        "idempotency_key_in_flight",
-        "A request with this Idempotency-Key is still being answered.",
+        "idempotency_key_in_use",
+        "Another request with this Idempotency-Key is still running; ask again for its answer.",
     ),
     413: ("The body is larger than 10 MB.", "Content Too Large", "body_too_large", "The body is larger than 10 MB."),
     415: (
