@@ -1,11 +1,12 @@
 """What a principal's rules say about (resource, action): globs, the most specific match wins, only `allow` allows."""
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import cached_property
 from hashlib import sha256
-from typing import Any
+from typing import Any, overload
 
 from memory_plane.contracts.enums import GrantEffect, GrantOrigin
 from memory_plane.contracts.ids import IdKind
@@ -63,8 +64,80 @@ def specificity(pattern: str) -> int:
     return len(pattern) - wildcards + (0 if wildcards else EXACT_BONUS)
 
 
+class IndexedRules(Sequence[GrantRule]):
+    """Rules, indexed by resource. Nothing in here depends on who asks or when, so a store may keep it as it is."""
+
+    def __init__(self, rules: Iterable[GrantRule]) -> None:
+        self._rules = tuple(rules)
+        self.exact: dict[str, list[GrantRule]] = {}
+        self.by_prefix: defaultdict[str, list[GrantRule]] = defaultdict(list)
+        self.by_suffix: defaultdict[str, list[GrantRule]] = defaultdict(list)
+        for rule in self._rules:
+            self._index(rule)
+        self._prefix_lengths = sorted({len(prefix) for prefix in self.by_prefix})
+        self._suffix_lengths = sorted({len(suffix) for suffix in self.by_suffix})
+        self._alone: dict[str, tuple[str, ...]] = {}
+
+    def __len__(self) -> int:
+        return len(self._rules)
+
+    @overload
+    def __getitem__(self, index: int) -> GrantRule: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[GrantRule]: ...
+    def __getitem__(self, index: int | slice) -> GrantRule | Sequence[GrantRule]:
+        return self._rules[index]
+
+    def _index(self, rule: GrantRule) -> None:
+        resource = rule.resource
+        if "*" not in resource:
+            self.exact.setdefault(resource, []).append(rule)
+        elif resource[0] != "*":
+            self.by_prefix[resource[: resource.index("*")]].append(rule)
+        else:
+            self.by_suffix[resource[resource.rindex("*") + 1 :]].append(rule)
+
+    def covering(self, resource: str) -> Iterator[GrantRule]:
+        """The rules whose resource pattern covers this one."""
+        yield from self.exact.get(resource, ())
+        for length in self._prefix_lengths:
+            if length > len(resource):
+                break
+            for rule in self.by_prefix.get(resource[:length], ()):
+                if matches(rule.resource, resource):
+                    yield rule
+        for length in self._suffix_lengths:
+            if length > len(resource):
+                break
+            for rule in self.by_suffix.get(resource[len(resource) - length :], ()):
+                if matches(rule.resource, resource):
+                    yield rule
+
+    def allowed_alone(self, action: str) -> tuple[str, ...]:
+        """Resources without a wildcard that one rule alone names, and allows if it applies at all; in order."""
+        if action not in self._alone:
+            self._alone[action] = tuple(
+                sorted(
+                    resource
+                    for resource, [first, *others] in self.exact.items()
+                    if not others and first.effect is GrantEffect.ALLOW and matches(first.action, action)
+                )
+            )
+        return self._alone[action]
+
+    @cached_property
+    def contested(self) -> tuple[str, ...]:
+        """Resources without a wildcard that several rules name."""
+        return tuple(resource for resource, rules in self.exact.items() if len(rules) > 1)
+
+    def globs(self) -> Iterator[GrantRule]:
+        for index in (self.by_prefix, self.by_suffix):
+            for rules in index.values():
+                yield from rules
+
+
 class GrantEvaluator:
-    """The rules of one principal at one moment, indexed so that thousands of them cost one look-up a question."""
+    """The rules of one principal at one moment. Thousands of them cost a look-up a question."""
 
     def __init__(
         self,
@@ -74,28 +147,13 @@ class GrantEvaluator:
         registry: ConditionRegistry | None,
         on_problem: ProblemSink | None = None,
     ) -> None:
+        self._rules = rules if isinstance(rules, IndexedRules) else IndexedRules(rules)
+        self._now = now
         self._context = ConditionContext(tenant_id=caller.tenant_id, principal_id=caller.principal_id, now=now)
         self._registry = registry
         self._on_problem = on_problem
         self._effects: dict[tuple[str, str], GrantEffect | None] = {}
         self._conditions: dict[int, bool] = {}
-        self._exact: dict[str, list[GrantRule]] = {}
-        self._by_prefix: defaultdict[str, list[GrantRule]] = defaultdict(list)
-        self._by_suffix: defaultdict[str, list[GrantRule]] = defaultdict(list)
-        for rule in rules:
-            if rule.expires_at is None or rule.expires_at > now:
-                self._index(rule)
-        self._prefix_lengths = sorted({len(prefix) for prefix in self._by_prefix})
-        self._suffix_lengths = sorted({len(suffix) for suffix in self._by_suffix})
-
-    def _index(self, rule: GrantRule) -> None:
-        resource = rule.resource
-        if "*" not in resource:
-            self._exact.setdefault(resource, []).append(rule)
-        elif resource[0] != "*":
-            self._by_prefix[resource[: resource.index("*")]].append(rule)
-        else:
-            self._by_suffix[resource[resource.rindex("*") + 1 :]].append(rule)
 
     def effect(self, resource: str, action: str) -> GrantEffect | None:
         """The effect of the most specific rule that applies, `deny` over `ask` over `allow`; None where none does."""
@@ -107,7 +165,7 @@ class GrantEvaluator:
     def _resolve(self, resource: str, action: str) -> GrantEffect | None:
         best: GrantEffect | None = None
         best_rank = (-1, -1)
-        for rule in self._candidates(resource):
+        for rule in self._rules.covering(resource):
             if not matches(rule.action, action):
                 continue
             rank = (specificity(rule.resource) + specificity(rule.action), _SEVERITY[rule.effect])
@@ -115,40 +173,21 @@ class GrantEvaluator:
                 best, best_rank = rule.effect, rank
         return best
 
-    def _candidates(self, resource: str) -> Iterator[GrantRule]:
-        yield from self._exact.get(resource, ())
-        for length in self._prefix_lengths:
-            if length > len(resource):
-                break
-            for rule in self._by_prefix.get(resource[:length], ()):
-                if matches(rule.resource, resource):
-                    yield rule
-        for length in self._suffix_lengths:
-            if length > len(resource):
-                break
-            for rule in self._by_suffix.get(resource[len(resource) - length :], ()):
-                if matches(rule.resource, resource):
-                    yield rule
-
-    def exact_resources(self, action: str) -> Iterator[str]:
-        """Resources named without a wildcard that may resolve to `allow`; all that do are among them."""
-        for resource, rules in self._exact.items():
-            if len(rules) == 1:
-                rule = rules[0]
-                if rule.effect is GrantEffect.ALLOW and matches(rule.action, action) and self._applies(rule):
-                    yield resource
-            elif self.effect(resource, action) is GrantEffect.ALLOW:
-                yield resource
+    def exact_resources(self, action: str) -> list[str]:
+        """Resources named without a wildcard: all that resolve to `allow`, and perhaps some that do not, for where one
+        rule alone allows it is not asked whether it applies. In order."""
+        contested = [each for each in self._rules.contested if self.effect(each, action) is GrantEffect.ALLOW]
+        return sorted([*self._rules.allowed_alone(action), *contested])
 
     def allowed_globs(self, action: str) -> Iterator[str]:
         """Resource globs of the `allow` rules that apply; what denies cut out of them is not taken away."""
-        for index in (self._by_prefix, self._by_suffix):
-            for rules in index.values():
-                for rule in rules:
-                    if rule.effect is GrantEffect.ALLOW and matches(rule.action, action) and self._applies(rule):
-                        yield rule.resource
+        for rule in self._rules.globs():
+            if rule.effect is GrantEffect.ALLOW and matches(rule.action, action) and self._applies(rule):
+                yield rule.resource
 
     def _applies(self, rule: GrantRule) -> bool:
+        if rule.expires_at is not None and rule.expires_at <= self._now:
+            return False
         if not rule.conditions:
             return True
         known = self._conditions.get(id(rule))

@@ -67,16 +67,16 @@ class Visibility:
         globs = set(self._grants.allowed_globs(SEARCH))
         if any(not glob.strip("*") for glob in globs):
             return VisibilityScope(everything=True, principal_id=principal)
-        exact = set(self._grants.exact_resources(SEARCH))
+        exact = self._grants.exact_resources(SEARCH)
         if self.allows(self._own_tag, SEARCH):
-            exact.add(self._own_tag)
+            exact.append(self._own_tag)
         bounded = _bounded(globs)
         if "*" in bounded:
             return VisibilityScope(everything=True, principal_id=principal)
         return VisibilityScope(
             everything=False,
             principal_id=principal,
-            exact_tags=tuple(sorted(tag for tag in exact if is_storable(tag))),
+            exact_tags=tuple(filter(is_storable, exact)),
             like_patterns=tuple(sorted(_like(glob) for glob in bounded if is_storable(glob))),
         )
 

@@ -1,6 +1,8 @@
 """The default grant store: rules and roles in Postgres. What others change is in force on the next request."""
 
+from collections import OrderedDict
 from collections.abc import Collection, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 
 import asyncpg
@@ -8,11 +10,37 @@ import asyncpg
 from memory_plane.contracts.enums import GrantEffect, GrantOrigin
 from memory_plane.contracts.errors import Invalid
 from memory_plane.core.conditions import MEMORY_SHARE
-from memory_plane.core.grants import GrantRule, share_rule_id
+from memory_plane.core.grants import GrantRule, IndexedRules, share_rule_id
 from memory_plane.core.text import is_storable
 from memory_plane.store.database import Connection, Pool, connection
 
 _COLUMNS = "id, principal_id, role_id, resource, action, effect, origin, conditions, expires_at"
+_EFFECTS = {effect.value: effect for effect in GrantEffect}
+_ORIGINS = {origin.value: origin for origin in GrantOrigin}
+
+KEPT_FROM = 200
+"""Rules of one principal from which on they are kept between requests: reading thousands costs more than asking
+whether they are still the same, which is asked at every request."""
+KEPT_AT_MOST = 50_000
+"""Rules kept in all, some hundred bytes each."""
+
+_HELD = f"""
+    SELECT {_COLUMNS}, hashtextextended(id || ' ' || xmin::text, 0)::numeric AS stamp FROM memory.grant_rule
+    WHERE tenant_id = $1 AND principal_id = $2 AND (expires_at IS NULL OR expires_at > clock_timestamp())
+    UNION ALL
+    SELECT {_COLUMNS}, hashtextextended(id || ' ' || xmin::text, 0)::numeric FROM memory.grant_rule
+    WHERE tenant_id = $1 AND (expires_at IS NULL OR expires_at > clock_timestamp()) AND role_id IN (
+        SELECT role_id FROM memory.principal_role WHERE tenant_id = $1 AND principal_id = $2
+    )
+"""  # noqa: S608 - a constant
+
+
+@dataclass(frozen=True, slots=True)
+class _Kept:
+    """`stamp` is made of the id of each rule and of the transaction that wrote it: equal stamps are equal rules."""
+
+    stamp: str
+    rules: IndexedRules
 
 
 class PostgresGrantStore:
@@ -20,25 +48,41 @@ class PostgresGrantStore:
 
     def __init__(self, pool: Pool) -> None:
         self._pool = pool
+        self._kept: OrderedDict[tuple[str, str], _Kept] = OrderedDict()
 
     def is_on(self, pool: Pool) -> bool:
         return pool is self._pool
 
     async def collect_grants(self, principal_id: str, tenant_id: str) -> Sequence[GrantRule]:
+        key = (tenant_id, principal_id)
+        kept = self._kept.get(key)
         async with connection(self._pool) as conn:
+            if kept is not None and kept.stamp == await self._stamp(conn, *key):
+                self._keep(key, kept)
+                return kept.rules
             rows = await conn.fetch(
-                f"""
-                SELECT {_COLUMNS} FROM memory.grant_rule WHERE tenant_id = $1 AND principal_id = $2
-                UNION ALL
-                SELECT {_COLUMNS} FROM memory.grant_rule
-                WHERE tenant_id = $1 AND role_id IN (
-                    SELECT role_id FROM memory.principal_role WHERE tenant_id = $1 AND principal_id = $2
-                )
-                """,  # noqa: S608 - a constant
-                tenant_id,
-                principal_id,
+                f"SELECT {_COLUMNS}, sum(stamp) OVER ()::text AS stamp FROM ({_HELD}) AS held",  # noqa: S608
+                *key,
             )
-        return [_rule(row) for row in rows]
+        rules = IndexedRules(map(_rule, rows))
+        self._kept.pop(key, None)
+        if len(rules) >= KEPT_FROM:
+            self._keep(key, _Kept(rows[0]["stamp"], rules))
+        return rules
+
+    async def _stamp(self, conn: Connection, tenant_id: str, principal_id: str) -> str | None:
+        stamp: str | None = await conn.fetchval(
+            f"SELECT sum(stamp)::text FROM ({_HELD}) AS held",  # noqa: S608 - a constant
+            tenant_id,
+            principal_id,
+        )
+        return stamp
+
+    def _keep(self, key: tuple[str, str], kept: _Kept) -> None:
+        self._kept[key] = kept
+        self._kept.move_to_end(key)
+        while sum(len(each.rules) for each in self._kept.values()) > KEPT_AT_MOST:
+            self._kept.popitem(last=False)
 
     async def put_grant(self, tenant_id: str, rule: GrantRule) -> None:
         """Write the rule, or replace the tenant's rule of that id."""
@@ -57,8 +101,8 @@ def _rule(row: asyncpg.Record) -> GrantRule:
         role_id=row["role_id"],
         resource=row["resource"],
         action=row["action"],
-        effect=GrantEffect(row["effect"]),
-        origin=GrantOrigin(row["origin"]),
+        effect=_EFFECTS[row["effect"]],
+        origin=_ORIGINS[row["origin"]],
         conditions=row["conditions"],
         expires_at=row["expires_at"],
     )

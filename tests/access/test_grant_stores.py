@@ -162,3 +162,51 @@ async def test_roles_are_assigned_listed_and_removed(pool: Pool) -> None:
         assert not await grants.remove_role(conn, "t", "bob", "reader")
         with pytest.raises(Invalid):
             await grants.assign_role(conn, "t", "", "reader")
+
+
+async def test_inv_28_thousands_of_rules_are_kept_and_every_change_still_acts_at_once(
+    pool: Pool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store, other = grants.PostgresGrantStore(pool), grants.PostgresGrantStore(pool)
+    many = [seed.allow("bob", f"memory.doc:{n}") for n in range(grants.KEPT_FROM - 1)]
+    async with connection(pool) as conn:
+        await grants.put_rules(conn, "t", [*many, seed.allow("bob", "memory", "add")])
+
+    async def may(verb: Verb = Verb.ADD) -> bool:
+        return (await Access(store).visibility(Caller("t", "bob"))).can(verb)
+
+    first = await store.collect_grants("bob", "t")
+    assert await store.collect_grants("bob", "t") is first, "nothing has changed"
+    [adding] = [rule for rule in first if rule.action == "add"]
+    adding_denied = GrantRule(adding.id, "bob", None, "memory", "add", GrantEffect.DENY, GrantOrigin.SYSTEM)
+    for change, expected in (
+        (other.put_grant("t", adding_denied), False),
+        (other.put_grant("t", adding), True),
+        (other.revoke("t", adding.id), False),
+    ):
+        assert await may() is not expected
+        await change
+        assert await may() is expected
+    async with connection(pool) as conn:
+        await grants.put_rules(
+            conn, "t", [GrantRule("mgrt_r", None, "adder", "memory", "add", GrantEffect.ALLOW, GrantOrigin.ROLE)]
+        )
+        assert not await may()
+        await grants.assign_role(conn, "t", "bob", "adder")
+        assert await may()
+        await grants.remove_role(conn, "t", "bob", "adder")
+        assert not await may()
+        soon = datetime.now(UTC) + timedelta(hours=1)
+        await grants.put_rules(
+            conn,
+            "t",
+            [GrantRule("mgrt_s", "bob", None, "memory", "add", GrantEffect.ALLOW, GrantOrigin.SYSTEM, None, soon)],
+        )
+        assert await may()
+        await conn.execute("UPDATE memory.grant_rule SET expires_at = clock_timestamp() WHERE id = 'mgrt_s'")
+        assert not await may()
+    assert not await store.collect_grants("nobody", "t")
+
+    monkeypatch.setattr(grants, "KEPT_AT_MOST", 0)
+    assert list(await store.collect_grants("bob", "t")) == list(await store.collect_grants("bob", "t"))
+    assert not store._kept

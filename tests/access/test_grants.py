@@ -256,7 +256,7 @@ def test_scope_names_exact_tags_and_globs() -> None:
         ],
         NOW,
     ).scope
-    assert scope.exact_tags == ("memory.owner:bob", "memory.space:eng")
+    assert set(scope.exact_tags) == {"memory.owner:bob", "memory.space:eng"}
     assert scope.like_patterns == ("memory.team\\_a:%",)
     assert not scope.everything
 
