@@ -21,12 +21,16 @@ class RecipeModel(BaseModel):
 
 
 class ChunkRecipe(RecipeModel):
-    """Caps in tokens of the default estimate (about four characters each in alphabetic scripts)."""
+    """Caps in tokens of the default estimate (about four characters each in alphabetic scripts).
+
+    The default fits, with its context, into the 256 tokens of common small models, and is what an agent can read ten
+    of: measured better than 700 with windows, see docs/decisions (retrieval).
+    """
 
     strategy: Literal["token.recursive"] = "token.recursive"
-    max_tokens: int = Field(700, ge=16, le=8192)
+    max_tokens: int = Field(220, ge=16, le=8192)
     min_tokens: int = Field(40, ge=0, le=4096)
-    overlap_tokens: int = Field(60, ge=0, le=2048)
+    overlap_tokens: int = Field(30, ge=0, le=2048)
 
     @model_validator(mode="after")
     def _caps_fit(self) -> Self:
@@ -88,13 +92,18 @@ class Recipe(RecipeModel):
 
     @classmethod
     def merged_over(cls, partial: dict[str, Any], base: "Recipe") -> "Recipe":
-        """`partial` (camelCase or snake_case keys, nested objects partial too) laid over `base`."""
+        """`partial` (camelCase or snake_case keys, nested objects partial too) laid over `base`.
+
+        What is inherited yields to what is given: caps shrink to fit a smaller chunk, and the key of one endpoint is
+        not sent to another.
+        """
         merged = base.model_dump(by_alias=True)
         for key, value in partial.items():
             name = to_camel(key)
             below = merged.get(name)
             if isinstance(value, dict) and isinstance(below, dict):
-                merged[name] = below | {to_camel(inner): item for inner, item in value.items()}
+                given = {to_camel(inner): item for inner, item in value.items()}
+                merged[name] = _inherited(name, below, given) | given
             else:
                 merged[name] = value
         return cls.model_validate(merged)
@@ -102,3 +111,13 @@ class Recipe(RecipeModel):
     def stored(self) -> dict[str, Any]:
         """The JSON that a row holds."""
         return self.model_dump(mode="json", by_alias=True)
+
+
+def _inherited(name: str, below: dict[str, Any], given: dict[str, Any]) -> dict[str, Any]:
+    """What of `below` is to be inherited beside what is given."""
+    if name == "chunk" and isinstance(given.get("maxTokens"), int):
+        half = given["maxTokens"] // 2
+        return below | {cap: min(below[cap], half) for cap in ("minTokens", "overlapTokens")}
+    if name in ("embed", "rerank") and given.get("baseUrl", below["baseUrl"]) != below["baseUrl"]:
+        return below | {"apiKeyEnv": None}
+    return below

@@ -39,8 +39,22 @@ class Slot:
 
 
 def text_to_embed(embed: EmbedRecipe, context: str, text: str) -> str:
-    """The chunk's text, after its context where the recipe wants it."""
-    return f"{context}\n{text}" if embed.context and context else text
+    """The chunk's text, after its context where the recipe wants it.
+
+    A title that is an identifier says nothing to a model and blurs what the text means (measured on short texts), so
+    lines of the context without a single plain word are left out.
+    """
+    if not embed.context:
+        return text
+    return "\n".join([*(line for line in context.split("\n") if _says_something(line)), text])
+
+
+def _says_something(line: str) -> bool:
+    return any(len(word) > 1 and word.isalpha() for word in map(_bare, line.split()))
+
+
+def _bare(word: str) -> str:
+    return word.strip(".,;:!?()[]{}<>\"'«»“”‘’…")
 
 
 def query_text(embed: EmbedRecipe, query: str) -> str:

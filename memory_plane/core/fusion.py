@@ -8,11 +8,13 @@ from collections.abc import Mapping
 
 from memory_plane.contracts.recipe import FusionRecipe
 
-DEPTH = 50
-"""Documents over which a channel's scores are normalized: min-max depends on the depth, so it is fixed."""
+LEXICAL_DEPTH = 50
+DENSE_DEPTH = 100
+"""Documents over which a channel's scores are normalized: min-max depends on the depth, so it is fixed. Similarities
+fall off more slowly than sums of rare terms."""
 
 
-def normalized(scores: Mapping[str, float], *, floor: float | None = None, depth: int = DEPTH) -> dict[str, float]:
+def normalized(scores: Mapping[str, float], *, depth: int, floor: float | None = None) -> dict[str, float]:
     """`scores` on [0, 1]: the best is 1, the one at `depth` (and all below it) 0.
 
     A shorter list ends at `floor`, what any document that is not on it would have scored; without a floor, at its
@@ -58,6 +60,6 @@ def fuse(
         return fused
     # Alone a channel has the whole weight, so that a score means the same with the other one down.
     weight = 1.0 if dense is None else 0.0 if lexical is None else recipe.lexical_weight
-    left = normalized(lexical or {}, floor=0.0)
-    right = normalized(dense or {})
+    left = normalized(lexical or {}, depth=LEXICAL_DEPTH, floor=0.0)
+    right = normalized(dense or {}, depth=DENSE_DEPTH)
     return {key: weight * left.get(key, 0.0) + (1.0 - weight) * right.get(key, 0.0) for key in {**left, **right}}

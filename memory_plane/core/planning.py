@@ -163,19 +163,30 @@ def _cut(source: str, parts: list[SuppliedChunk], recipe: ChunkRecipe) -> tuple[
 
 
 def _chunks(source: str, cuts: Iterable[TextChunk], context: str) -> tuple[PlannedChunk, ...]:
-    return tuple(
-        PlannedChunk(
-            ordinal=ordinal,
-            text=source[cut.start : cut.end],
-            context=context,
-            grams=grams(f"{context}\n{source[cut.start : cut.end]}"),
-            start=cut.start,
-            end=cut.end,
-            token_count=cut.token_count,
-            role=cut.role,
+    planned = []
+    for ordinal, cut in enumerate(cuts):
+        text = source[cut.start : cut.end]
+        about = _unsaid(context, text)
+        planned.append(
+            PlannedChunk(
+                ordinal=ordinal,
+                text=text,
+                context=about,
+                grams=grams(f"{about}\n{text}"),
+                start=cut.start,
+                end=cut.end,
+                token_count=cut.token_count,
+                role=cut.role,
+            )
         )
-        for ordinal, cut in enumerate(cuts)
-    )
+    return tuple(planned)
+
+
+def _unsaid(context: str, text: str) -> str:
+    """The lines of `context` that `text` does not have: a title is often the beginning of its text, and said twice
+    its words would count twice."""
+    folded = text.casefold()
+    return "\n".join(line for line in context.split("\n") if line.casefold() not in folded)
 
 
 def _entities(hints: Iterable[EntityHint]) -> tuple[EntityHint, ...]:

@@ -8,7 +8,7 @@ from memory_plane.contracts.enums import Degraded
 from memory_plane.contracts.recipe import Recipe, RerankRecipe
 from memory_plane.core.boosts import BoostFacts
 from memory_plane.core.diversity import diversified
-from memory_plane.core.fusion import fuse, normalized, ranks
+from memory_plane.core.fusion import DENSE_DEPTH, LEXICAL_DEPTH, fuse, normalized, ranks
 from memory_plane.core.ranking import RankedDocument, boosted, followed_by
 from memory_plane.core.surroundings import StreamPlace, lifted
 from memory_plane.core.visibility import Visibility
@@ -191,10 +191,10 @@ def representatives(recipe: Recipe, lexical: Found | None, dense: Found | None) 
     weight = recipe.fusion.lexical_weight
     share: dict[str, float] = {}
     chunk: dict[str, str] = {}
-    for found, part, floor in ((lexical, weight, 0.0), (dense, 1.0 - weight, None)):
+    for found, part, depth, floor in ((lexical, weight, LEXICAL_DEPTH, 0.0), (dense, 1.0 - weight, DENSE_DEPTH, None)):
         if found is None:
             continue
-        relative = normalized(found.scores, floor=floor)
+        relative = normalized(found.scores, depth=depth, floor=floor)
         for document, candidate in _best(found.candidates).items():
             if part * relative[document] > share.get(document, -1.0):
                 share[document] = part * relative[document]

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from memory_plane.contracts.enums import Degraded, GenerationState
 from memory_plane.contracts.errors import NotFound, Unavailable
 from memory_plane.contracts.recipe import Recipe
-from memory_plane.core.fusion import DEPTH
+from memory_plane.core.fusion import DENSE_DEPTH, LEXICAL_DEPTH
 from memory_plane.core.lexical_query import LexicalPlan, MatchQuery, ParsedQuery, all_of, parse, plan_terms, quoted
 from memory_plane.core.vector_scan import VectorScan, choose
 from memory_plane.core.visibility import Visibility
@@ -85,17 +85,18 @@ class Retriever:
             run.degrade(Degraded.HISTORY_PARTIAL)
         if plan.blank:
             return Retrieved(scene, await self._recent(scene, plan, visibility, run), None, None)
-        wanted = min(MOST_CANDIDATES, max(DEPTH, plan.limit * scene.recipe.overfetch))
+        wanted = plan.limit * scene.recipe.overfetch
         embedding = asyncio.create_task(self._query_vector(tenant, scene, plan, run))
         try:
-            found = await self._lexical(scene, plan, visibility, wanted, run)
+            found = await self._lexical(scene, plan, visibility, _depth(wanted, LEXICAL_DEPTH), run)
             target, vector = await embedding
         finally:
             embedding.cancel()
         if target is None or vector is None:
             return Retrieved(scene, found, None, target)
-        scan = choose(scene.size.chunk_count, scene.vectors, wanted)
-        near = await self._dense(scene, plan, visibility, target, vector, scan, wanted, run)
+        depth = _depth(wanted, DENSE_DEPTH)
+        scan = choose(scene.size.chunk_count, scene.vectors, depth)
+        near = await self._dense(scene, plan, visibility, target, vector, scan, depth, run)
         return Retrieved(scene, found, near, target, scan)
 
     async def _scene(self, conn: Connection, tenant: str, plan: SearchPlan) -> Scene | None:
@@ -248,6 +249,11 @@ class Retriever:
         if found.incomplete:
             run.degrade(Degraded.PAGE_INCOMPLETE)
         return found
+
+
+def _depth(wanted: int, least: int) -> int:
+    """Documents a channel brings: those asked for, and no fewer than its scores are normalized over."""
+    return min(MOST_CANDIDATES, max(wanted, least))
 
 
 def _match(scene: Scene) -> MatchQuery:

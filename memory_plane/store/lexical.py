@@ -14,7 +14,7 @@ from memory_plane.store.database import Connection
 from memory_plane.store.eligible import Eligibility
 
 K1 = 1.2
-B = 0.4
+B = 0.3
 """BM25: how soon repetition saturates, and how much length counts. Measured, see docs/decisions (retrieval)."""
 
 _RANKS_PER_OCCURRENCE = 1.6

@@ -69,7 +69,8 @@ async def count_now(
 async def refresh(pool: Pool, tenant_id: str, generation_id: str) -> int:
     """Count what was captured since the last time, batch by batch; the number of versions counted.
 
-    One at a time for a generation: where another is at it, nothing is done.
+    Of a generation that is not live, as far as it has been caught up with. One at a time for a generation: where
+    another is at it, nothing is done.
     """
     counted = 0
     while True:
@@ -103,7 +104,10 @@ async def _refresh_batch(conn: Connection, tenant_id: str, generation_id: str) -
         """
         WITH batch AS MATERIALIZED (
             SELECT id, feed_position FROM memory.version
-            WHERE tenant_id = $1 AND feed_position > $3 ORDER BY feed_position LIMIT $4
+            WHERE tenant_id = $1 AND feed_position > $3 AND feed_position <= coalesce(
+                (SELECT caught_up_to FROM memory.generation WHERE tenant_id = $1 AND id = $2 AND state <> 'live'),
+                9223372036854775807
+            ) ORDER BY feed_position LIMIT $4
         ), chunk AS MATERIALIZED (
             SELECT c.token_count, c.text_fts FROM batch b
             JOIN memory.chunk c ON c.version_id = b.id AND c.generation_id = $2
