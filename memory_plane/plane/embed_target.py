@@ -102,6 +102,15 @@ class EmbedTargets:
             # For the operator to put right at the endpoint; until then retrying costs a probe now and then.
             raise EndpointMisconfigured(conflict.detail) from None
 
+    async def probe(self, target: EmbedTarget) -> None:
+        """Ask the endpoint for a vector; raises EndpointFault where none of the right length comes."""
+        dims = await self._models.dims_of(self._endpoint(target.recipe, target.model.base_url))
+        if dims != target.model.dims:
+            raise EndpointMisconfigured(
+                f"The model {target.model.model!r} now answers vectors of {dims} dimensions, and those stored have "
+                f"{target.model.dims}: another model is served under its name."
+            )
+
     async def _look_up(self, conn: Connection, tenant_id: str, generation: Generation) -> Resolution:
         recipe = generation.recipe.embed
         if recipe is None:

@@ -150,6 +150,13 @@ class Embedding:
         """What this generation embeds with, registered where it was not; None without an endpoint."""
         return await self._targets.make(tenant_id, generation, indexed=indexed)
 
+    async def probe(self, tenant_id: str, generation: Generation) -> None:
+        """Ask the generation's endpoint for a vector now, past every cache and breaker. Raises EndpointFault or
+        ModelUnusable where none comes, or one of another length than its vectors have."""
+        target = await self._targets.make(tenant_id, generation, indexed=False)
+        if target is not None:
+            await self._targets.probe(target)
+
     async def embed_versions(
         self,
         tenant_id: str,

@@ -12,6 +12,8 @@ from memory_plane.models.pool import ModelPool
 from memory_plane.plane.access import Access
 from memory_plane.plane.adding import Adding
 from memory_plane.plane.capture import Capture
+from memory_plane.plane.cutover import Cutover
+from memory_plane.plane.deriving import Deriving
 from memory_plane.plane.embedding import Embedding
 from memory_plane.plane.feed import Feed
 from memory_plane.plane.ingesting import Ingesting
@@ -20,7 +22,10 @@ from memory_plane.plane.ports import GrantStore, HealthChecked, SourceProvider, 
 from memory_plane.plane.reconciling import Reconciling
 from memory_plane.plane.reembedding import Reembedding
 from memory_plane.plane.retention import Retention
+from memory_plane.plane.retiring import Retiring
+from memory_plane.plane.review import Reviewing
 from memory_plane.plane.search import Search
+from memory_plane.plane.transforms import Transforms
 from memory_plane.plane.widening import Widening
 from memory_plane.settings import Settings
 from memory_plane.store.database import Pool, open_pool
@@ -49,6 +54,11 @@ class Engine:
     ingesting: Ingesting
     reconciling: Reconciling
     reembedding: Reembedding
+    transforms: Transforms
+    deriving: Deriving
+    reviewing: Reviewing
+    cutover: Cutover
+    retiring: Retiring
 
     @property
     def temporal_health(self) -> Callable[[], Awaitable[None]] | None:
@@ -79,6 +89,7 @@ class Engine:
             embedding = Embedding(pool, settings, models)
             search = Search(pool, settings, access, embedding, models, sources=sources)
             stack.push_async_callback(search.aclose)
+            retiring = Retiring(pool, settings)
             yield cls(
                 settings=settings,
                 pool=pool,
@@ -94,8 +105,13 @@ class Engine:
                 widening=Widening(pool, access, starter),
                 search=search,
                 ingesting=Ingesting(pool, settings, access, capture),
-                reconciling=Reconciling(pool, starter),
+                reconciling=Reconciling(pool, starter, retire=[retiring.delete_retired]),
                 reembedding=Reembedding(pool, settings, embedding),
+                transforms=Transforms(pool, settings, embedding),
+                deriving=Deriving(pool, embedding),
+                reviewing=Reviewing(pool, search),
+                cutover=Cutover(pool, embedding),
+                retiring=retiring,
             )
 
 

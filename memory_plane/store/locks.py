@@ -64,14 +64,14 @@ async def share_cutover(conn: Connection, tenant_id: str) -> None:
     await conn.execute("SELECT pg_advisory_xact_lock_shared($1)", _advisory("cutover", tenant_id))
 
 
-async def own_cutover(conn: Connection, tenant_id: str) -> None:
-    """Keep all captures of the tenant out. Raises LockNotAvailableError, which is retried, after CUT_WAIT_MS."""
+async def own_cutover(conn: Connection, tenant_id: str, *, wait_ms: int = CUT_WAIT_MS) -> None:
+    """Keep all captures of the tenant out. Raises LockNotAvailableError, which is retried, after `wait_ms`."""
     await conn.execute(
         """
         SELECT set_config('lock_timeout', $2, true), pg_advisory_xact_lock($1), set_config('lock_timeout', '0', true)
         """,
         _advisory("cutover", tenant_id),
-        str(CUT_WAIT_MS),
+        str(wait_ms),
     )
 
 

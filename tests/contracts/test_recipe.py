@@ -32,3 +32,20 @@ def test_mistyped_knobs_are_refused(partial: dict[str, object]) -> None:
 def test_overfetch_is_bounded(overfetch: int) -> None:
     with pytest.raises(ValidationError):
         Recipe.merged_over({"overfetch": overfetch}, BASE)
+
+
+def test_inherited_caps_yield_to_a_smaller_chunk() -> None:
+    chunk = Recipe.merged_over({"chunk": {"maxTokens": 64}}, BASE).chunk
+    assert (chunk.max_tokens, chunk.min_tokens, chunk.overlap_tokens) == (64, 32, 32)
+    with pytest.raises(ValidationError):
+        Recipe.merged_over({"chunk": {"maxTokens": 64, "overlapTokens": 60}}, BASE)
+
+
+def test_the_key_of_one_endpoint_is_not_sent_to_another() -> None:
+    base = Recipe(embed=EmbedRecipe(base_url="http://models", model="small", api_key_env="EMBED_API_KEY"))
+    same = Recipe.merged_over({"embed": {"model": "large"}}, base).embed
+    other = Recipe.merged_over({"embed": {"baseUrl": "http://elsewhere"}}, base).embed
+    named = Recipe.merged_over({"embed": {"baseUrl": "http://elsewhere", "apiKeyEnv": "OTHER"}}, base).embed
+    assert same is not None and same.api_key_env == "EMBED_API_KEY"
+    assert other is not None and other.api_key_env is None
+    assert named is not None and named.api_key_env == "OTHER"
