@@ -17,7 +17,7 @@ from memory_plane.store.database import StatementFailed
 
 _log = logging.getLogger(__name__)
 
-LONGEST_PAUSE = timedelta(seconds=30)
+LONGEST_PAUSE = timedelta(minutes=2)
 """The breaker of the process honours a Retry-After; an activity comes back sooner and makes no call until then."""
 
 

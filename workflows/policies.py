@@ -19,13 +19,23 @@ INGEST_EXECUTION_TIMEOUT = timedelta(hours=24)
 RECONCILE_EXECUTION_TIMEOUT = timedelta(minutes=5)
 REEMBED_EXECUTION_TIMEOUT = timedelta(days=7)
 SWEEP_EXECUTION_TIMEOUT = timedelta(hours=24)
+DISTILL_EXECUTION_TIMEOUT = timedelta(hours=24)
+"""Of a tick: one that hangs longer would keep its schedule from starting another."""
 
 _PATIENT = RetryPolicy(
     initial_interval=timedelta(seconds=1),
     maximum_interval=timedelta(seconds=30),
     non_retryable_error_types=NEVER_CURED,
 )
-"""For as long as it takes. The pauses stay below the reconciler's patience, so that work under way is left alone."""
+"""For as long as it takes."""
+
+_ENDPOINT = RetryPolicy(
+    initial_interval=timedelta(seconds=1),
+    maximum_interval=timedelta(minutes=2),
+    non_retryable_error_types=NEVER_CURED,
+)
+"""For as long as it takes, and seldom in the end: ten thousand ingests may wait for the same endpoint. The pauses stay
+below `store.derivations.HOLD`, so that the reconciler leaves alone what is waiting here."""
 
 DATABASE = ActivityConfig(
     task_queue=QUEUE,
@@ -40,16 +50,35 @@ EMBED = ActivityConfig(
     start_to_close_timeout=timedelta(hours=1),
     schedule_to_close_timeout=timedelta(hours=24),
     heartbeat_timeout=timedelta(seconds=15),
-    retry_policy=_PATIENT,
+    retry_policy=_ENDPOINT,
 )
 """Batches to a model endpoint: an outage of it is waited out, a lost worker is noticed by its heartbeat."""
+
+DISTILL_ATTEMPTS = 5
+"""That fail, before an entry of the feed is put into quarantine."""
+DISTILL_WAITS = 3
+"""How often a tick waits for an endpoint that is away, before it leaves the rest to the next one."""
+
+DISTILL = ActivityConfig(
+    task_queue=QUEUE_EMBED,
+    start_to_close_timeout=timedelta(minutes=30),
+    schedule_to_close_timeout=timedelta(hours=6),
+    heartbeat_timeout=timedelta(seconds=15),
+    retry_policy=RetryPolicy(
+        initial_interval=timedelta(milliseconds=500),
+        maximum_interval=timedelta(seconds=4),
+        maximum_attempts=DISTILL_ATTEMPTS,
+        non_retryable_error_types=NEVER_CURED,
+    ),
+)
+"""One entry, asked about at a chat endpoint. The pauses are short, since all behind it wait."""
 
 BULK = ActivityConfig(
     task_queue=QUEUE_BULK,
     start_to_close_timeout=timedelta(hours=2),
     schedule_to_close_timeout=timedelta(days=7),
     heartbeat_timeout=timedelta(seconds=15),
-    retry_policy=_PATIENT,
+    retry_policy=_ENDPOINT,
 )
 """A page of a back-fill, on a queue of its own so that no add waits behind it."""
 

@@ -5,7 +5,7 @@ import sys
 
 import typer
 
-from memory_plane.cli import access, audience, dev, documents, importing, mcp, operate, retention
+from memory_plane.cli import access, audience, dev, documents, embedding, importing, mcp, operate, retention
 from memory_plane.cli.output import err
 from memory_plane.contracts.errors import PlaneError
 
@@ -39,6 +39,8 @@ app.command(rich_help_panel=RUN)(operate.doctor)
 app.command(rich_help_panel=RUN)(operate.config)
 app.command(rich_help_panel=RUN)(operate.api)
 app.command(rich_help_panel=RUN)(operate.worker)
+app.command(rich_help_panel=RUN)(embedding.reembed)
+app.add_typer(embedding.endpoint, name="endpoint", rich_help_panel=RUN)
 app.add_typer(access.token, name="token", rich_help_panel=RUN)
 app.add_typer(access.grant, name="grant", rich_help_panel=RUN)
 app.add_typer(access.role, name="role", rich_help_panel=RUN)

@@ -1,5 +1,6 @@
 """One pass of the embedder over the pending versions of a generation, in full batches across documents."""
 
+import time
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 
@@ -58,6 +59,7 @@ class EmbedPass:
     on_progress: OnProgress
     faults: dict[str, str] = field(default_factory=dict)
     done: int = 0
+    _hold_again: float = 0.0
 
     async def run(self) -> None:
         after = ("", -1)
@@ -65,6 +67,7 @@ class EmbedPass:
             # One after the other, each written before the next is asked for: whatever dies, one batch is done twice.
             for portion in self._portions(page):
                 await self._portion(portion)
+                await self._hold()
             after = (page[-1].version_id, page[-1].ordinal)
         everything = set(self.version_ids)
         await write_vectors(self.pool, self.target, [], version_ids=everything, complete=everything)
@@ -72,7 +75,6 @@ class EmbedPass:
     async def _page(self, after: tuple[str, int]) -> list[MissingChunk]:
         target = self.target
         async with connection(self.pool) as conn:
-            await derivations.hold(conn, target.tenant_id, target.generation_id, self.version_ids)
             return await derivations.missing_chunks(
                 conn,
                 target.tenant_id,
@@ -83,6 +85,14 @@ class EmbedPass:
                 limit=PAGE_CHUNKS,
                 neighbours=target.recipe.neighbours,
             )
+
+    async def _hold(self) -> None:
+        """Renew the hold now and then: a slow endpoint may take long over one page."""
+        if time.monotonic() < self._hold_again:
+            return
+        async with connection(self.pool) as conn:
+            await derivations.hold(conn, self.target.tenant_id, self.target.generation_id, self.version_ids)
+        self._hold_again = time.monotonic() + derivations.HOLD.total_seconds() / 3
 
     def _portions(self, page: Sequence[MissingChunk]) -> Iterator[Portion]:
         """The page cut into about one request each. The slots of a chunk stay together: they are written together,

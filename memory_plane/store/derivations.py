@@ -12,8 +12,9 @@ from memory_plane.store.vectors import checked_table
 
 MAX_ATTEMPTS = 5
 """A version whose text will not embed is tried so often before it is `failed`."""
-HOLD = timedelta(seconds=90)
-"""How long the reconciler leaves alone what a workflow is on; longer than the pause between two of its attempts."""
+HOLD = timedelta(minutes=5)
+"""How long the reconciler leaves alone what a workflow is on; longer than the pause between two attempts. A worker
+that dies is noticed by Temporal: this bounds the wait only where the workflow itself is gone."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,12 +8,14 @@ import hashlib
 from dataclasses import dataclass
 
 import asyncpg
+import numpy as np
 
 from memory_plane.contracts.enums import EmbedStyle
 from memory_plane.contracts.errors import Conflict, Invalid
+from memory_plane.contracts.recipe import EmbedRecipe
 from memory_plane.core.base_url import normalize_base_url
 from memory_plane.store.database import Connection
-from memory_plane.store.vectors import checked_table, column_type, embedding_table, index_sql, table_sql
+from memory_plane.store.vectors import Vector, checked_table, column_type, embedding_table, index_sql, table_sql
 
 ENGINE = ""
 """The tenant of the engine's own row: the configured model, there before any tenant has come."""
@@ -43,6 +45,16 @@ class ModelProbe:
     model: str
     style: EmbedStyle
     dims: int
+
+
+@dataclass(frozen=True, slots=True)
+class StoredSample:
+    """A chunk with its stored vector, and the recipe under which its text was made."""
+
+    text: str
+    context: str
+    vector: Vector
+    recipe: EmbedRecipe
 
 
 def model_key(base_url: str, model: str, attempt: int = 0) -> str:
@@ -119,6 +131,39 @@ async def register(conn: Connection, tenant_id: str, probe: ModelProbe, *, index
         table,
     )
     return _model(row)
+
+
+async def models_at(conn: Connection, base_url: str) -> list[EmbedModel]:
+    """The models registered at an endpoint, each once, whichever tenants have them."""
+    rows = await conn.fetch(
+        f"SELECT DISTINCT ON (model_key) {_COLUMNS} FROM memory.embed_model WHERE base_url = $1 ORDER BY model_key",  # noqa: S608 - constants
+        normalize_base_url(base_url),
+    )
+    return [_model(row) for row in rows]
+
+
+async def samples(conn: Connection, table: str, limit: int) -> list[StoredSample]:
+    """Some chunks with their vectors, of any tenant."""
+    rows = await conn.fetch(
+        f"""
+        SELECT c.text, c.context, e.embedding, g.recipe -> 'embed' AS recipe
+        FROM memory.{checked_table(table)} e
+        JOIN memory.chunk c ON c.id = e.chunk_id
+        JOIN memory.version v ON v.id = c.version_id AND v.status <> 'tombstoned'
+        JOIN memory.generation g ON g.id = c.generation_id AND g.recipe -> 'embed' ->> 'model' IS NOT NULL
+        WHERE e.slot = 0 LIMIT $1
+        """,  # noqa: S608 - the name is checked
+        limit,
+    )
+    return [
+        StoredSample(
+            row["text"],
+            row["context"],
+            row["embedding"].to_numpy().astype(np.float32),
+            EmbedRecipe.model_validate(row["recipe"]),
+        )
+        for row in rows
+    ]
 
 
 async def move_endpoint(conn: Connection, old_base_url: str, new_base_url: str) -> int:

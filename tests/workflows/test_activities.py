@@ -153,6 +153,20 @@ async def test_a_cancelled_embed_writes_nothing_and_leaves_no_session_busy(engin
     assert engine.pool.get_idle_size() == engine.pool.get_size()
 
 
+async def test_a_worker_that_stops_hands_over_between_two_batches(engine: Engine, fake: FakeEndpoint) -> None:
+    generation = await make_generation(engine.pool, TENANT, engine.settings.default_recipe())
+    stored = await store(engine.pool, TENANT, generation, [f"text {number}" for number in range(70)])
+    given = VersionsInput(tenant_id=TENANT, version_ids=[stored.version_id])
+    stopping = ActivityEnvironment()
+    stopping.worker_shutdown()
+    with pytest.raises(ApplicationError, match="another one goes on") as raised:
+        await stopping.run(IngestActivities(engine).embed, given)
+    assert not raised.value.non_retryable
+
+    assert (await ActivityEnvironment().run(IngestActivities(engine).embed, given)).embedded == 1
+    assert max(fake.embedded[text] for text in fake.embedded if text.startswith("text")) == 1
+
+
 # Failures
 
 
