@@ -7,7 +7,6 @@ from importlib.metadata import version
 from typing import TypeAlias
 
 from fastapi import FastAPI
-from prometheus_client import CollectorRegistry, GCCollector, PlatformCollector, ProcessCollector
 from starlette.exceptions import HTTPException
 from starlette.requests import HTTPConnection, Request
 from starlette.responses import Response
@@ -17,16 +16,18 @@ from api.body import BodyLimits
 from api.door import Door, install
 from api.identity import CallerResolver, IdentityNotConfigured, resolver_from
 from api.mcp_server import mcp_mounted
-from api.observe import HttpMetrics, Observe
+from api.observe import Observe
 from api.routes import add, feed, operations, reading, retention
 from api.serving import Serving
 from api.starter import open_starter
 from memory_plane import logs
 from memory_plane.core.caller import Caller
+from memory_plane.core.conditions import SHIPPED_CONDITIONS, ConditionRegistry
 from memory_plane.plane.engine import Engine
 from memory_plane.plane.health import Health
 from memory_plane.plane.ports import GrantStore, SourceProvider
 from memory_plane.settings import Settings, SettingsInvalid
+from memory_plane.telemetry import tracing
 
 DESCRIPTION = """A durable memory for agents: capture, search, list, follow and forget, tenant by tenant.
 
@@ -45,6 +46,7 @@ def create_app(
     engine: Engine | None = None,
     caller_resolver: CallerResolver | None = None,
     grant_store: GrantStore | None = None,
+    condition_registry: ConditionRegistry = SHIPPED_CONDITIONS,
     sources: Sequence[SourceProvider] = (),
     body_limits: BodyLimits | None = None,
 ) -> FastAPI:
@@ -71,7 +73,13 @@ def create_app(
             if opened is None:
                 starter = await stack.enter_async_context(open_starter(settings))
                 opened = await stack.enter_async_context(
-                    Engine.open(settings, starter=starter, grant_store=grant_store, sources=sources)
+                    Engine.open(
+                        settings,
+                        starter=starter,
+                        grant_store=grant_store,
+                        condition_registry=condition_registry,
+                        sources=sources,
+                    )
                 )
             identity.resolver = caller_resolver or resolver_from(settings, opened.pool)
             app.state.memory_health = Health(opened.pool, settings, opened.temporal_health)
@@ -90,9 +98,7 @@ def create_app(
         # Its log records carry the messages of exceptions and the values that failed validation.
         telemetry={"logs": False, "operation_spans": False},
     )
-    registry = _registry()
-    app.state.memory_registry = registry
-    app.add_middleware(Observe, metrics=HttpMetrics(registry))
+    app.add_middleware(Observe)
     app.add_exception_handler(HTTPException, _router_refusal)
     register_memory_routes(app, serving.engine, identity, body_limits=body_limits)
     app.include_router(operations.router)
@@ -126,6 +132,7 @@ def app_from_environment() -> FastAPI:
     except (SettingsInvalid, IdentityNotConfigured) as refusal:
         raise SystemExit(f"The API cannot start:\n{refusal}") from None
     logs.configure(settings.memory_log_level)
+    tracing.configure("memory-api")
     _allow_many_connections()
     return app
 
@@ -150,14 +157,6 @@ class _Identity:
 
     async def __call__(self, request: HTTPConnection) -> Caller | None:
         return await self.resolver(request) if self.resolver is not None else None
-
-
-def _registry() -> CollectorRegistry:
-    registry = CollectorRegistry()
-    ProcessCollector(registry=registry)
-    PlatformCollector(registry=registry)
-    GCCollector(registry=registry)
-    return registry
 
 
 async def _router_refusal(request: Request, error: Exception) -> Response:

@@ -8,6 +8,7 @@ from typing import Self
 
 import httpx
 
+from memory_plane.core.conditions import SHIPPED_CONDITIONS, ConditionRegistry
 from memory_plane.models.pool import ModelPool
 from memory_plane.plane.access import Access
 from memory_plane.plane.adding import Adding
@@ -72,6 +73,7 @@ class Engine:
         *,
         starter: WorkflowStarter | None = None,
         grant_store: GrantStore | None = None,
+        condition_registry: ConditionRegistry = SHIPPED_CONDITIONS,
         sources: Sequence[SourceProvider] = (),
         http: httpx.AsyncClient | None = None,
     ) -> AsyncIterator[Self]:
@@ -84,7 +86,7 @@ class Engine:
             pool = await open_pool(settings)
             stack.push_async_callback(_close, pool)
             models = await stack.enter_async_context(ModelPool(http, embed_batch_size=settings.embed_batch_size))
-            access = Access(grant_store if grant_store is not None else PostgresGrantStore(pool))
+            access = Access(grant_store if grant_store is not None else PostgresGrantStore(pool), condition_registry)
             capture = Capture(pool, settings, access, processors=settings.memory_processors)
             embedding = Embedding(pool, settings, models)
             search = Search(pool, settings, access, embedding, models, sources=sources)
