@@ -9,9 +9,12 @@ from memory_plane.contracts.enums import GrantEffect, GrantOrigin, Verb
 from memory_plane.contracts.errors import Forbidden, Invalid
 from memory_plane.contracts.ids import IdKind, new_id
 from memory_plane.core.caller import Caller
+from memory_plane.core.conditions import SHIPPED_CONDITIONS
 from memory_plane.core.grants import GrantRule
 from memory_plane.plane.access import Access
+from memory_plane.plane.engine import Engine
 from memory_plane.plane.ports import WritableGrantStore
+from memory_plane.settings import Settings
 from memory_plane.store import grants
 from memory_plane.store.database import Pool, connection
 from tests.access import seed
@@ -210,3 +213,14 @@ async def test_inv_28_thousands_of_rules_are_kept_and_every_change_still_acts_at
     monkeypatch.setattr(grants, "KEPT_AT_MOST", 0)
     assert list(await store.collect_grants("bob", "t")) == list(await store.collect_grants("bob", "t"))
     assert not store._kept
+
+
+async def test_a_host_brings_conditions_of_its_own(settings: Settings) -> None:
+    registry = SHIPPED_CONDITIONS.with_evaluator("moonPhase", lambda value, context: bool(value == "full"))
+    async with Engine.open(settings, condition_registry=registry) as engine:
+        for verb, phase in ((Verb.ADD, "full"), (Verb.SEARCH, "new")):
+            rule = seed.allow("bob", "memory", verb.value)
+            rule.conditions = {"moonPhase": phase}
+            await grants.PostgresGrantStore(engine.pool).put_grant("t", rule)
+        visibility = await engine.access.visibility(Caller("t", "bob"))
+        assert visibility.can(Verb.ADD) and not visibility.can(Verb.SEARCH)
