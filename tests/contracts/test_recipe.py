@@ -35,8 +35,8 @@ def test_overfetch_is_bounded(overfetch: int) -> None:
 
 
 def test_inherited_caps_yield_to_a_smaller_chunk() -> None:
-    chunk = Recipe.merged_over({"chunk": {"maxTokens": 64}}, BASE).chunk
-    assert (chunk.max_tokens, chunk.min_tokens, chunk.overlap_tokens) == (64, 32, 32)
+    chunk = Recipe.merged_over({"chunk": {"maxTokens": 48}}, BASE).chunk
+    assert (chunk.max_tokens, chunk.min_tokens, chunk.overlap_tokens) == (48, 24, 24)
     with pytest.raises(ValidationError):
         Recipe.merged_over({"chunk": {"maxTokens": 64, "overlapTokens": 60}}, BASE)
 

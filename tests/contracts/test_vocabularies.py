@@ -9,7 +9,7 @@ import pytest
 from memory_plane.contracts import enums
 
 MIGRATIONS = Path(__file__).parents[2] / "migrations"
-TABLE = re.compile(r"CREATE TABLE memory\.(\w+) \((.*?)\n\);", re.DOTALL)
+TABLE = re.compile(r"CREATE TABLE memory\.(\w+) \((.*?)\n\)", re.DOTALL)
 CHECK = re.compile(r"CHECK \((\w+) IN \(([^)]*)\)\)")
 
 COLUMNS: dict[str, type[StrEnum]] = {
