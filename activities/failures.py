@@ -13,6 +13,7 @@ from temporalio.exceptions import ApplicationError, ApplicationErrorCategory, Fa
 from temporalio.worker import ActivityInboundInterceptor, ExecuteActivityInput, Interceptor
 
 from memory_plane.contracts.errors import PlaneError, Throttled, Unavailable
+from memory_plane.logs import name_in_logs
 from memory_plane.store.database import StatementFailed
 
 _log = logging.getLogger(__name__)
@@ -30,6 +31,8 @@ class ContentFreeFailures(Interceptor):
 
 class _Translating(ActivityInboundInterceptor):
     async def execute_activity(self, input: ExecuteActivityInput) -> Any:
+        running = activity.info()
+        name_in_logs(workflow=running.workflow_id or "", activity=running.activity_type)
         try:
             return await super().execute_activity(input)
         except FailureError:

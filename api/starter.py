@@ -1,6 +1,7 @@
 """Handing what remains of an add to IngestWorkflow. A Temporal that is down must cost an add next to nothing."""
 
 import asyncio
+import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from datetime import timedelta
@@ -23,6 +24,8 @@ from memory_plane.models.errors import EndpointUnavailable
 from memory_plane.settings import Settings
 from memory_plane.temporal import connect
 from workflows import policies
+
+_log = logging.getLogger(__name__)
 
 RPC_SECONDS = 1.0
 """What a start may cost. A healthy server answers in some milliseconds."""
@@ -101,7 +104,9 @@ class TemporalStarter:
                 await start()
         except TimeoutError:
             raise EndpointUnavailable("Temporal does not answer.") from None
-        except (RPCError, RuntimeError):
+        except (RPCError, RuntimeError) as error:
+            # A search attribute that is not registered, say, is for the operator to see; ids are all it can quote.
+            _log.warning("Temporal did not take a start: %s", error)
             raise EndpointUnavailable("Temporal does not take the start.") from None
 
     async def _start(self, tenant_id: str, version_ids: Sequence[str]) -> None:

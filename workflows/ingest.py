@@ -28,6 +28,7 @@ MAX_VERSIONS = 500
 """A nudge that names more is left to the reconciler, which finds them by their rows."""
 
 Stage = Literal["capture", "embed", "process", "done"]
+_TENANT = SearchAttributeKey.for_keyword(names.ATTRIBUTE_TENANT)
 _STAGE = SearchAttributeKey.for_keyword(names.ATTRIBUTE_STAGE)
 
 
@@ -143,7 +144,8 @@ class IngestWorkflow:
     def _enter(self, stage: Stage) -> None:
         if stage != self._stage:
             self._stage = stage
-            workflow.upsert_search_attributes([_STAGE.value_set(stage)])
+            # The tenant as well: a host that starts this as its child knows nothing of our search attributes.
+            workflow.upsert_search_attributes([_TENANT.value_set(self._tenant), _STAGE.value_set(stage)])
         self._describe()
 
     def _describe(self) -> None:

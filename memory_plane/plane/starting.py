@@ -8,6 +8,8 @@ from memory_plane.models.errors import ModelUnusable
 from memory_plane.plane.engine import Engine
 from memory_plane.store.database import StatementFailed, connection
 from memory_plane.store.fts_language import verify_fts_language
+from memory_plane.store.model_tables import build_index, index_is_valid
+from memory_plane.store.vectors import tables_with_dims
 
 _log = logging.getLogger(__name__)
 
@@ -46,3 +48,17 @@ async def engine_model_registered(engine: Engine) -> None:
             return
         await asyncio.sleep(pause)
         pause = min(pause * 2, LONGEST_PAUSE)
+
+
+async def broken_indexes_rebuilt(engine: Engine) -> None:
+    """Build anew what a broken build has left invalid: such an index costs every write and serves no read."""
+    try:
+        async with connection(engine.pool) as conn:
+            tables = await tables_with_dims(conn)
+            broken = [(table, dims) for table, dims in tables if await index_is_valid(conn, table) is False]
+        for table, dims in broken:
+            # One that another process is building looks the same: its end is waited for, and it is left as it is.
+            if await build_index(engine.settings.direct_dsn, table, dims, lambda progress: None):
+                _log.info("the index of %s had been left invalid and was built anew", table)
+    except (PlaneError, StatementFailed) as fault:
+        _log.warning("invalid indexes could not be looked after: %s", type(fault).__name__)

@@ -165,6 +165,12 @@ async def write(
     return {row["version_id"] for row in embedded}
 
 
+async def tables_with_dims(conn: Connection) -> list[tuple[str, int]]:
+    """All vector tables, each with the size of its vectors."""
+    rows = await conn.fetch("SELECT DISTINCT table_name, dims FROM memory.embed_model ORDER BY 1")
+    return [(checked_table(row["table_name"]), row["dims"]) for row in rows]
+
+
 async def tables(conn: Connection) -> list[str]:
     """The names of all vector tables there are."""
     rows = await conn.fetch("SELECT DISTINCT table_name FROM memory.embed_model ORDER BY 1")
