@@ -16,6 +16,7 @@ from temporalio.worker import Worker, WorkerDeploymentConfig, WorkerDeploymentVe
 from temporalio.worker.workflow_sandbox import SandboxedWorkflowRunner, SandboxRestrictions
 from temporalio.workflow import SandboxImportNotificationPolicy as Policy
 
+from activities.distill import DistillActivities
 from activities.failures import ContentFreeFailures
 from activities.ingest import IngestActivities
 from activities.reconcile import ReconcileActivities
@@ -31,6 +32,7 @@ from memory_plane.settings import Settings, SettingsInvalid
 from memory_plane.store.fts_language import FtsLanguageMismatch
 from memory_plane.temporal import connect, telemetry_runtime
 from schedules import register_search_attributes
+from workflows.distiller import DistillerWorkflow
 from workflows.ingest import IngestWorkflow
 from workflows.reconcile import ReconcileWorkflow
 from workflows.reembed import ReembedWorkflow
@@ -45,6 +47,7 @@ WORKFLOWS: Sequence[type] = (
     ReembedWorkflow,
     SweepWorkflow,
     WidenAudienceWorkflow,
+    DistillerWorkflow,
 )
 
 SANDBOX = SandboxedWorkflowRunner(
@@ -69,7 +72,7 @@ DEPLOYMENT = "memory-plane"
 def build(client: Client, engine: Engine, *, max_cached_workflows: int = 1000) -> list[Worker]:
     """One worker for orchestration, one for model endpoints, one for back-fills: none waits behind another's work."""
     ingest, reconcile, reembed = IngestActivities(engine), ReconcileActivities(engine), ReembedActivities(engine)
-    sweep, widen = SweepActivities(engine), WidenActivities(engine)
+    sweep, widen, distill = SweepActivities(engine), WidenActivities(engine), DistillActivities(engine)
     common: dict[str, Any] = {
         "interceptors": [ContentFreeFailures()],
         "graceful_shutdown_timeout": GRACE,
@@ -93,6 +96,8 @@ def build(client: Client, engine: Engine, *, max_cached_workflows: int = 1000) -
                 widen.standing,
                 widen.decide,
                 reembed.prepare,
+                distill.next,
+                distill.settle,
             ],
             workflow_runner=SANDBOX,
             workflow_failure_exception_types=FAILS_WORKFLOWS,
@@ -103,7 +108,7 @@ def build(client: Client, engine: Engine, *, max_cached_workflows: int = 1000) -
         Worker(
             client,
             task_queue=QUEUE_EMBED,
-            activities=[ingest.embed],
+            activities=[ingest.embed, distill.distil],
             max_concurrent_activities=16,
             max_task_queue_activities_per_second=engine.settings.memory_embeds_per_second,
             **common,

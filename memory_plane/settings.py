@@ -68,8 +68,18 @@ class Settings(BaseSettings):
     distill_base_url: str | None = None
     distill_model: str | None = None
     distill_api_key: SecretStr | None = None
+    distill_timeout_ms: int = Field(60_000, ge=100, le=600_000)
     distill_tenants: list[str] = []
-    distill_principal: str = "distiller"
+    """The tenants that a schedule distils; `memory setup distiller` gives the principal its grants in one."""
+    distill_principal: str = Field("distiller", min_length=1)
+    """As whom the distiller reads and writes: it sees what the grants of this principal allow."""
+    distill_agent: str = Field("distiller", pattern=r"^[A-Za-z0-9._-]{1,100}$")
+    """The generator id of its claims, and the first part of their external_ref."""
+    distill_processor: ProcessorSpec | None = None
+    """A host's own processor, in place of the chat endpoint."""
+    distill_claims: bool = False
+    """Whether claims of others are distilled too; two distillers that do so feed each other."""
+    distill_every_seconds: int = Field(300, ge=10, le=86_400)
 
     memory_mcp_allow_forget: bool = False
     """Whether the MCP tools at /mcp include memory_forget."""
@@ -94,6 +104,8 @@ class Settings(BaseSettings):
     def _pairs(self) -> Self:
         if (self.embed_base_url is None) != (self.embed_model is None):
             raise ValueError("EMBED_BASE_URL and EMBED_MODEL go together: set both, or neither for lexical-only")
+        if (self.distill_base_url is None) != (self.distill_model is None):
+            raise ValueError("DISTILL_BASE_URL and DISTILL_MODEL go together: set both, or neither for no distiller")
         return self
 
     @classmethod
@@ -110,6 +122,11 @@ class Settings(BaseSettings):
             name.upper(): "***" if isinstance(value, SecretStr) else value
             for name, value in ((name, getattr(self, name)) for name in type(self).model_fields)
         }
+
+    @property
+    def distills(self) -> bool:
+        """Whether there is anything to distil with."""
+        return self.distill_processor is not None or self.distill_base_url is not None
 
     @property
     def direct_dsn(self) -> str:

@@ -51,7 +51,7 @@ async def _begin(book: BeginProcess) -> BeginProcess:
 async def _attempt(tenant_id: str, request: PendingProcess, places: asyncio.Semaphore) -> bool:
     """Whether the request has come to an end: written, skipped or poison."""
     async with places:
-        outcome = await _outcome(tenant_id, request)
+        outcome = await outcome_of(tenant_id, request)
     await workflow.execute_activity_method(
         IngestActivities.finish_process,
         outcome,
@@ -60,7 +60,8 @@ async def _attempt(tenant_id: str, request: PendingProcess, places: asyncio.Sema
     return outcome.outcome != "failed"
 
 
-async def _outcome(tenant_id: str, request: PendingProcess) -> ProcessOutcome:
+async def outcome_of(tenant_id: str, request: PendingProcess) -> ProcessOutcome:
+    """Run one attempt where the host has the processor; whatever fails is an outcome, with a reason of ours."""
     given = ProcessInput(
         tenant_id=tenant_id,
         version_id=request.version_id,

@@ -1,8 +1,8 @@
 """Capture: an add becomes durable, exactly once, under any concurrency and any retry."""
 
 import asyncio
-from collections.abc import Collection
-from typing import Any
+from collections.abc import Awaitable, Callable, Collection, Sequence
+from typing import Any, Protocol, TypeVar
 
 from memory_plane.contracts.errors import Unavailable
 from memory_plane.contracts.wire import AddFields
@@ -17,13 +17,28 @@ from memory_plane.plane.foreign_share import share_in_foreign_store
 from memory_plane.settings import Settings
 from memory_plane.store import idempotency
 from memory_plane.store.database import Connection, Pool, connection, in_transaction
+from memory_plane.store.feed_events import Event, append_events
 from memory_plane.store.live_generation import LiveGeneration, live_generation, make_first_generation
 from memory_plane.store.versions import Remaining, remaining
+
+T = TypeVar("T")
 
 ATTEMPTS = 5
 LONG_TEXT_CHARS = 50_000
 """Longer ones are planned in a thread, so that others are served meanwhile."""
 MOST_TENANTS_REMEMBERED = 10_000
+
+
+class Within(Protocol):
+    """What else belongs to the transaction of captures that stand or fall together. It may be run more than once."""
+
+    async def begin(self, conn: Connection) -> bool:
+        """Before them: take the locks that come first. False: there is nothing to write any more."""
+        ...
+
+    async def end(self, conn: Connection) -> Sequence[Event]:
+        """After them; the events to append with theirs."""
+        ...
 
 
 class Capture:
@@ -67,6 +82,47 @@ class Capture:
             return captured
         return await share_in_foreign_store(self._pool, self._access.grant_store, request, captured)
 
+    async def capture_together(
+        self, visibility: Visibility, items: Sequence[AddFields], within: Within
+    ) -> list[Captured] | None:
+        """Capture several documents of our own making in one transaction: all of them, or none.
+
+        `within` adds to it; None when it did not let them begin. Raises as `capture` does.
+        """
+        requests = [
+            capture_request(
+                visibility.caller,
+                item,
+                item.model_dump(mode="json", exclude_unset=True),
+                over_http=False,
+                key=None,
+                hash_key=b"",
+                known_processors=self._processors,
+            )
+            for item in items
+        ]
+        tenant = visibility.caller.tenant_id
+        ours = self._access.writes_grants_in(self._pool)
+
+        async def attempt(live: LiveGeneration) -> list[Captured] | None:
+            plans = [await _plan(request.document, live) for request in requests]
+
+            async def work(conn: Connection) -> list[Captured] | None:
+                if not await within.begin(conn):
+                    return None
+                events: list[Event] = []
+                captured = [
+                    await CaptureTransaction(conn, visibility, request, planned, live, ours, events).run()
+                    for request, planned in zip(requests, plans, strict=True)
+                ]
+                events += await within.end(conn)
+                await append_events(conn, tenant, events)
+                return captured
+
+            return await in_transaction(self._pool, work)
+
+        return await self._settled(tenant, attempt)
+
     async def remaining(self, tenant_id: str, version_id: str) -> Remaining | None:
         """How a captured version stands now; None when it is gone."""
         async with connection(self._pool) as conn:
@@ -75,17 +131,25 @@ class Capture:
     async def _run(self, visibility: Visibility, request: CaptureRequest) -> Captured:
         tenant = request.caller.tenant_id
         ours = self._access.writes_grants_in(self._pool)
-        for _ in range(ATTEMPTS):
-            live = await self._live_generation(tenant)
+
+        async def attempt(live: LiveGeneration) -> Captured:
             planned = await _plan(request.document, live)
 
-            async def work(conn: Connection, live: LiveGeneration = live, planned: CapturePlan = planned) -> Captured:
+            async def work(conn: Connection) -> Captured:
                 return await CaptureTransaction(conn, visibility, request, planned, live, ours).run()
 
+            return await in_transaction(self._pool, work)
+
+        return await self._settled(tenant, attempt)
+
+    async def _settled(self, tenant_id: str, attempt: Callable[[LiveGeneration], Awaitable[T]]) -> T:
+        """What `attempt` makes of the live generation, once that stands still for so long."""
+        for _ in range(ATTEMPTS):
+            live = await self._live_generation(tenant_id)
             try:
-                return await in_transaction(self._pool, work)
+                return await attempt(live)
             except LiveGenerationMoved:
-                self._live.pop(tenant, None)
+                self._live.pop(tenant_id, None)
             except StartOver:
                 continue
         raise Unavailable(

@@ -44,7 +44,11 @@ class LiveGenerationMoved(StartOver):
 
 @dataclass(frozen=True, slots=True)
 class CaptureTransaction:
-    """`grants_are_ours`: share rules go into our own table, here, and not to a foreign store after the commit."""
+    """`grants_are_ours`: share rules go into our own table, here, and not to a foreign store after the commit.
+
+    `told` collects the events instead of having them appended: for several captures in one transaction, whose caller
+    appends them all at its end.
+    """
 
     conn: Connection
     visibility: Visibility
@@ -52,6 +56,7 @@ class CaptureTransaction:
     plan: CapturePlan
     live: LiveGeneration
     grants_are_ours: bool
+    told: list[Event] | None = None
 
     async def run(self) -> Captured:
         caller, keyed = self.request.caller, self.request.keyed
@@ -192,7 +197,7 @@ class CaptureTransaction:
         events.append(Event(FeedEventKind.CAPTURED, document.id, version.id))
         if state is not None and not state.is_forgotten:
             events += self._audience_events(document, audience)
-        await append_events(self.conn, self._tenant, events)
+        await self._tell(events)
         return Captured(
             document_id=document.id,
             version_id=version.id,
@@ -240,7 +245,7 @@ class CaptureTransaction:
             )
         requests = await self._ask_widening(document.id, active.id, audience, references)
         await self._share(document, active.id, audience)
-        await append_events(self.conn, self._tenant, events)
+        await self._tell(events)
         return Captured(
             document_id=document.id,
             version_id=active.id,
@@ -252,6 +257,12 @@ class CaptureTransaction:
             audience_request_ids=requests,
             foreign_share=self._foreign_share(document, active.id, audience),
         )
+
+    async def _tell(self, events: list[Event]) -> None:
+        if self.told is None:
+            await append_events(self.conn, self._tenant, events)
+        else:
+            self.told.extend(events)
 
     async def _replay(self, answer: Answered) -> Captured:
         keyed = self.request.keyed

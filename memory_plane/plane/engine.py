@@ -15,6 +15,7 @@ from memory_plane.plane.adding import Adding
 from memory_plane.plane.capture import Capture
 from memory_plane.plane.cutover import Cutover
 from memory_plane.plane.deriving import Deriving
+from memory_plane.plane.distilling import Distilling
 from memory_plane.plane.embedding import Embedding
 from memory_plane.plane.feed import Feed
 from memory_plane.plane.ingesting import Ingesting
@@ -55,6 +56,7 @@ class Engine:
     ingesting: Ingesting
     reconciling: Reconciling
     reembedding: Reembedding
+    distilling: Distilling
     transforms: Transforms
     deriving: Deriving
     reviewing: Reviewing
@@ -92,6 +94,7 @@ class Engine:
             search = Search(pool, settings, access, embedding, models, sources=sources)
             stack.push_async_callback(search.aclose)
             retiring = Retiring(pool, settings)
+            feed = Feed(pool)
             yield cls(
                 settings=settings,
                 pool=pool,
@@ -102,13 +105,14 @@ class Engine:
                 adding=Adding(capture, embedding, starter, settings),
                 embedding=embedding,
                 library=Library(pool),
-                feed=Feed(pool),
+                feed=feed,
                 retention=Retention(pool, access),
                 widening=Widening(pool, access, starter),
                 search=search,
                 ingesting=Ingesting(pool, settings, access, capture),
                 reconciling=Reconciling(pool, starter, retire=[retiring.delete_retired]),
                 reembedding=Reembedding(pool, settings, embedding),
+                distilling=Distilling(pool, settings, access, capture, feed, models, starter),
                 transforms=Transforms(pool, settings, embedding),
                 deriving=Deriving(pool, embedding),
                 reviewing=Reviewing(pool, search),

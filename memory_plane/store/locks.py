@@ -89,7 +89,12 @@ async def lock_with_sources(
     conn: Connection, tenant_id: str, document_id: str | None, source_ids: Collection[str]
 ) -> set[str]:
     """Lock one document for change and others against change, all in one order; the ids that exist."""
-    own = {document_id} if document_id is not None else set()
+    return await lock_among(conn, tenant_id, {document_id} if document_id is not None else set(), source_ids)
+
+
+async def lock_among(conn: Connection, tenant_id: str, own: Collection[str], source_ids: Collection[str]) -> set[str]:
+    """Lock the `own` documents for change and the others against change, all in one order; the ids that exist."""
+    own = set(own)
     found: set[str] = set()
     for is_own, ids in groupby(sorted(own | set(source_ids)), key=lambda wanted: wanted in own):
         take = lock_documents if is_own else share_documents
