@@ -107,6 +107,18 @@ async def test_a_batch_is_embedded_in_full_requests(
     await record(handle, "ingest-batch")
 
 
+async def test_a_large_document_makes_a_small_history(
+    engine: Engine, client: Client, live: str, starter: TemporalStarter, workers: RunWorkers
+) -> None:
+    stored = await store(engine.pool, TENANT, live, [f"{number} " + "text " * 500 for number in range(600)])
+    async with workers():
+        await starter.start_ingest(TENANT, [stored.version_id])
+        result = await ingest(client, stored.version_id).result()
+    assert (result.chunks, result.embedded) == (600, 1)
+    history = await ingest(client, stored.version_id).fetch_history()
+    assert sum(event.ByteSize() for event in history.events) < 20_000
+
+
 async def test_an_endpoint_that_is_down_is_waited_for_and_nothing_is_lost(
     engine: Engine, client: Client, live: str, starter: TemporalStarter, workers: RunWorkers, fake: FakeEndpoint
 ) -> None:

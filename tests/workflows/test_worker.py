@@ -9,7 +9,9 @@ from pathlib import Path
 
 import pytest
 from temporalio import workflow
+from temporalio.api.workflowservice.v1 import SetWorkerDeploymentCurrentVersionRequest
 from temporalio.client import Client
+from temporalio.service import RPCError
 from temporalio.worker import Worker
 
 import worker
@@ -25,6 +27,7 @@ from tests.embedding.corpus import embed_state, make_generation, store
 from tests.eventually import eventually
 from tests.fakes.endpoint import FakeEndpoint
 from tests.workflows import bad_import
+from tests.workflows.conftest import running_workers
 
 TENANT = "acme"
 Start = Callable[..., Awaitable[Child]]
@@ -148,6 +151,34 @@ async def test_a_workflow_that_imports_a_driver_stops_the_worker_at_its_start(cl
     with pytest.raises(RuntimeError) as raised:
         Worker(client, task_queue="bad", workflows=[bad_import.BadImportWorkflow], workflow_runner=worker.SANDBOX)
     assert "asyncpg was not intentionally passed through" in str(raised.value.__cause__)
+
+
+async def test_with_a_build_id_work_begins_once_the_deploy_step_has_made_it_current(
+    configured: Settings, client: Client, starter: TemporalStarter
+) -> None:
+    async with Engine.open(configured.model_copy(update={"memory_build_id": "b1"}), starter=starter) as engine:
+        generation = await make_generation(engine.pool, TENANT, engine.settings.default_recipe())
+        stored = await store(engine.pool, TENANT, generation, ["text"])
+        async with running_workers(client, engine):
+            await starter.start_ingest(TENANT, [stored.version_id])
+            await eventually(lambda: made_current(client, "b1"), what="the build to be known and made current")
+            assert await starter.wait_ingest(TENANT, [stored.version_id], 60)
+        described = await client.get_workflow_handle(names.ingest_id(TENANT, stored.version_id)).describe()
+        versioning = described.raw_description.workflow_execution_info.versioning_info
+        assert versioning.deployment_version.build_id == "b1"
+
+
+async def made_current(client: Client, build_id: str) -> bool:
+    """As `temporal worker deployment set-current-version` does."""
+    try:
+        await client.workflow_service.set_worker_deployment_current_version(
+            SetWorkerDeploymentCurrentVersionRequest(
+                namespace=client.namespace, deployment_name=worker.DEPLOYMENT, build_id=build_id
+            )
+        )
+    except RPCError:
+        return False
+    return True
 
 
 def test_every_workflow_has_its_name_on_the_wire() -> None:
