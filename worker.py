@@ -16,12 +16,14 @@ from temporalio.worker import Worker, WorkerDeploymentConfig, WorkerDeploymentVe
 from temporalio.worker.workflow_sandbox import SandboxedWorkflowRunner, SandboxRestrictions
 from temporalio.workflow import SandboxImportNotificationPolicy as Policy
 
+from activities.cutover import CutoverActivities
 from activities.distill import DistillActivities
 from activities.failures import ContentFreeFailures
 from activities.ingest import IngestActivities
 from activities.reconcile import ReconcileActivities
 from activities.reembed import ReembedActivities
 from activities.sweep import SweepActivities
+from activities.transform import TransformActivities
 from activities.widen import WidenActivities
 from api.starter import TemporalStarter
 from memory_plane.contracts.errors import PlaneError
@@ -32,11 +34,14 @@ from memory_plane.settings import Settings, SettingsInvalid
 from memory_plane.store.fts_language import FtsLanguageMismatch
 from memory_plane.temporal import connect, telemetry_runtime
 from schedules import register_search_attributes
+from workflows.demote import DemoteWorkflow
 from workflows.distiller import DistillerWorkflow
 from workflows.ingest import IngestWorkflow
+from workflows.promote import PromoteWorkflow
 from workflows.reconcile import ReconcileWorkflow
 from workflows.reembed import ReembedWorkflow
 from workflows.sweep import SweepWorkflow
+from workflows.transform import TransformWorkflow
 from workflows.widen_audience import WidenAudienceWorkflow
 
 _log = logging.getLogger("memory_plane.worker")
@@ -48,11 +53,20 @@ WORKFLOWS: Sequence[type] = (
     SweepWorkflow,
     WidenAudienceWorkflow,
     DistillerWorkflow,
+    TransformWorkflow,
+    PromoteWorkflow,
+    DemoteWorkflow,
 )
 
 SANDBOX = SandboxedWorkflowRunner(
     SandboxRestrictions.default.with_passthrough_modules(
-        "memory_plane.contracts", "memory_plane.core", "activities", "workflows.policies", "workflows.process"
+        "memory_plane.contracts",
+        "memory_plane.core",
+        "activities",
+        "workflows.policies",
+        "workflows.process",
+        "workflows.cutover",
+        "workflows.details",
     ).with_import_notification_policy(Policy.WARN_ON_DYNAMIC_IMPORT | Policy.RAISE_ON_UNINTENTIONAL_PASSTHROUGH)
 )
 """A workflow that imports anything else (asyncpg would crash the process) stops the worker at its start."""
@@ -73,6 +87,7 @@ def build(client: Client, engine: Engine, *, max_cached_workflows: int = 1000) -
     """One worker for orchestration, one for model endpoints, one for back-fills: none waits behind another's work."""
     ingest, reconcile, reembed = IngestActivities(engine), ReconcileActivities(engine), ReembedActivities(engine)
     sweep, widen, distill = SweepActivities(engine), WidenActivities(engine), DistillActivities(engine)
+    transform, cutover = TransformActivities(engine), CutoverActivities(engine)
     common: dict[str, Any] = {
         "interceptors": [ContentFreeFailures()],
         "graceful_shutdown_timeout": GRACE,
@@ -98,6 +113,19 @@ def build(client: Client, engine: Engine, *, max_cached_workflows: int = 1000) -
                 reembed.prepare,
                 distill.next,
                 distill.settle,
+                transform.create,
+                transform.prepare,
+                transform.standing,
+                transform.finish,
+                transform.cancel,
+                transform.reopen,
+                transform.check,
+                transform.cutover_running,
+                cutover.check,
+                cutover.require_derived,
+                cutover.cut,
+                cutover.embed_stragglers,
+                cutover.verify,
             ],
             workflow_runner=SANDBOX,
             workflow_failure_exception_types=FAILS_WORKFLOWS,
@@ -116,7 +144,7 @@ def build(client: Client, engine: Engine, *, max_cached_workflows: int = 1000) -
         Worker(
             client,
             task_queue=QUEUE_BULK,
-            activities=[reembed.page],
+            activities=[reembed.page, transform.step, transform.build_index, transform.review, transform.retire],
             max_concurrent_activities=4,
             **common,
         ),

@@ -4,11 +4,27 @@ Errors say for themselves whether a retry can cure them (`activities.failures`);
 """
 
 from datetime import timedelta
+from typing import Any
 
-from temporalio.common import RetryPolicy, WorkflowIDReusePolicy
-from temporalio.workflow import ActivityConfig, ChildWorkflowConfig, ParentClosePolicy
+from temporalio.common import (
+    RetryPolicy,
+    SearchAttributeKey,
+    SearchAttributePair,
+    SearchAttributeUpdate,
+    TypedSearchAttributes,
+    WorkflowIDReusePolicy,
+)
+from temporalio.workflow import ActivityCancellationType, ActivityConfig, ChildWorkflowConfig, ParentClosePolicy
 
-from memory_plane.contracts.names import QUEUE, QUEUE_BULK, QUEUE_EMBED
+from memory_plane.contracts.names import (
+    ATTRIBUTE_GENERATION,
+    ATTRIBUTE_TENANT,
+    QUEUE,
+    QUEUE_BULK,
+    QUEUE_EMBED,
+    cutover_id,
+    transform_id,
+)
 from memory_plane.contracts.workflows import ProcessorSpec
 
 NEVER_CURED = ("PayloadsTooLarge", "ValidationError")
@@ -133,3 +149,120 @@ def processor_child(spec: ProcessorSpec, workflow_id: str, summary: str) -> Chil
 def pause_after(rounds: int) -> timedelta:
     """How long an ingest waits before round `rounds` + 1 when a round has left something undone: 2 s to 32 s."""
     return timedelta(seconds=2 ** min(rounds, 5))
+
+
+TRANSFORM_PAUSE = timedelta(hours=6)
+"""How long a decision made elsewhere may go unnoticed by a run's workflow when nobody signals it."""
+CUTOVER_LOOK = timedelta(seconds=15)
+"""How often it looks whether a cutover that it did not start is still under way."""
+CUTOVER_EXECUTION_TIMEOUT = timedelta(days=7)
+CUT_WHEN_BEHIND = 12
+"""Feed positions; below `plane.cutover.MOST_IN_CUT`."""
+CUT_WHEN_PENDING = 32
+"""Versions without vectors that may be embedded after the flip."""
+
+STEP: ActivityConfig = {**BULK, "cancellation_type": ActivityCancellationType.WAIT_CANCELLATION_COMPLETED}
+"""A page of a transform or a catch-up. Who cancels one waits until it has stopped, so that nothing is written after."""
+
+INDEX_BUILD = ActivityConfig(
+    task_queue=QUEUE_BULK,
+    start_to_close_timeout=timedelta(hours=24),
+    schedule_to_close_timeout=timedelta(days=7),
+    heartbeat_timeout=timedelta(seconds=30),
+    retry_policy=_PATIENT,
+)
+"""Millions of vectors take hours; a build that is broken off is begun anew."""
+
+REVIEW = ActivityConfig(
+    task_queue=QUEUE_BULK,
+    start_to_close_timeout=timedelta(minutes=15),
+    schedule_to_close_timeout=timedelta(hours=24),
+    heartbeat_timeout=timedelta(seconds=30),
+    retry_policy=_PATIENT,
+)
+
+CUT = ActivityConfig(
+    task_queue=QUEUE,
+    start_to_close_timeout=timedelta(minutes=1),
+    schedule_to_close_timeout=timedelta(hours=24),
+    retry_policy=RetryPolicy(
+        initial_interval=timedelta(milliseconds=200),
+        maximum_interval=timedelta(seconds=10),
+        non_retryable_error_types=NEVER_CURED,
+    ),
+)
+"""Many brief tries for the tenant's exclusive lock, then one short transaction."""
+
+AFTER_CUT = ActivityConfig(
+    task_queue=QUEUE,
+    start_to_close_timeout=timedelta(minutes=2),
+    schedule_to_close_timeout=timedelta(minutes=3),
+    heartbeat_timeout=timedelta(seconds=15),
+    retry_policy=RetryPolicy(
+        initial_interval=timedelta(seconds=1), maximum_attempts=4, non_retryable_error_types=NEVER_CURED
+    ),
+)
+"""What is worth trying right after a flip and is done by others where it fails: nobody's cutover waits for it long."""
+
+
+RETIRE: ActivityConfig = {**BULK, "start_to_close_timeout": timedelta(hours=24)}
+"""All that a generation holds, in batches."""
+
+CHECK = ActivityConfig(
+    task_queue=QUEUE,
+    start_to_close_timeout=timedelta(seconds=45),
+    schedule_to_close_timeout=timedelta(minutes=5),
+    retry_policy=RetryPolicy(
+        initial_interval=timedelta(seconds=1), maximum_attempts=5, non_retryable_error_types=NEVER_CURED
+    ),
+)
+"""What somebody waits for who has sent an update: it asks a model endpoint, and answers soon or fails."""
+
+
+def transform_child(tenant_id: str, run_id: str) -> ChildWorkflowConfig:
+    """The workflow of a run, resident, beside the one that started it."""
+    return ChildWorkflowConfig(
+        id=transform_id(tenant_id, run_id),
+        id_reuse_policy=WorkflowIDReusePolicy.ALLOW_DUPLICATE,
+        task_queue=QUEUE,
+        parent_close_policy=ParentClosePolicy.ABANDON,
+        static_summary=f"Transform run `{run_id}` for `{tenant_id}`",
+        static_details=TRANSFORM_DETAILS,
+        search_attributes=generation_attributes(tenant_id, run_id),
+    )
+
+
+TRANSFORM_DETAILS = (
+    "Builds a generation of all memories under another recipe (chunking, embedding model, tuning) beside the one that "
+    "serves, and takes its decisions here: promote, demote, discard, finalize. Current details say what comes next."
+)
+
+
+def cutover_child(kind: str, tenant_id: str, generation: str) -> ChildWorkflowConfig:
+    """The cutover outlives whoever started it."""
+    return ChildWorkflowConfig(
+        id=cutover_id(tenant_id),
+        id_reuse_policy=WorkflowIDReusePolicy.ALLOW_DUPLICATE,
+        task_queue=QUEUE,
+        execution_timeout=CUTOVER_EXECUTION_TIMEOUT,
+        parent_close_policy=ParentClosePolicy.ABANDON,
+        static_summary=f"{kind.capitalize()} `{generation}` for `{tenant_id}`",
+        search_attributes=generation_attributes(tenant_id, generation),
+    )
+
+
+def generation_attributes(tenant_id: str, generation: str) -> TypedSearchAttributes:
+    return TypedSearchAttributes(
+        [
+            SearchAttributePair(SearchAttributeKey.for_keyword(ATTRIBUTE_TENANT), tenant_id),
+            SearchAttributePair(SearchAttributeKey.for_keyword(ATTRIBUTE_GENERATION), generation),
+        ]
+    )
+
+
+def generation_updates(tenant_id: str, generation: str) -> list[SearchAttributeUpdate[Any]]:
+    """The same, for a workflow that sets them itself."""
+    return [
+        SearchAttributeKey.for_keyword(ATTRIBUTE_TENANT).value_set(tenant_id),
+        SearchAttributeKey.for_keyword(ATTRIBUTE_GENERATION).value_set(generation),
+    ]

@@ -45,7 +45,8 @@ class AutoPromote(Payload):
 
 class TransformInput(Payload):
     """`run_id` of a run there is, or `config_id` for a new one. `soak_hours` after a promote the run finalizes by
-    itself; without it, when it is told to. `paused` and `note` are carried from run to run of one workflow."""
+    itself; without it, when it is told to. `paused`, `retry_before` and `note` are carried from run to run of one
+    workflow."""
 
     tenant_id: Id
     run_id: Id | None = None
@@ -54,6 +55,7 @@ class TransformInput(Payload):
     auto_promote: AutoPromote | None = None
     soak_hours: float | None = Field(None, gt=0.0, le=24 * 365)
     paused: bool = False
+    retry_before: AwareDatetime | None = None
     note: Sentence = ""
 
 
@@ -135,7 +137,8 @@ class StepInput(Payload):
 
 class StepResult(Payload):
     """`behind` are feed positions still to be walked, `pending` derivations without vectors, `unsettled` those among
-    them that have failed and are tried again, `retrying` failures still to be tried once more."""
+    them that have failed and are tried again, `retrying` failures still to be tried once more. The totals are the
+    run's, where a run made the generation."""
 
     derived: int = 0
     chunks: int = 0
@@ -146,6 +149,16 @@ class StepResult(Payload):
     retrying: int = 0
     behind: int = 0
     walked_to: int = 0
+    total_versions: int = 0
+    total_chunks: int = 0
+    total_failed: int = 0
+
+
+class Reopened(Payload):
+    """A failed run that goes on; `retry_before` is for its steps."""
+
+    standing: Standing
+    retry_before: AwareDatetime
 
 
 class Decide(Payload):

@@ -146,6 +146,8 @@ class Deriving:
                 raise generation_not_found()
             left = await generations.pending(conn, tenant, generation.id)
             head = await generations.head(conn, tenant)
+            run = await transforms.run(conn, tenant, generation.id)
+            failed = await transforms.failure_total(conn, tenant, generation.id)
             retrying: Sequence[str] = ()
             if given.retry_before is not None:
                 retrying = await transforms.underived_failures(
@@ -161,6 +163,9 @@ class Deriving:
             retrying=len(retrying),
             behind=max(0, head - generation.caught_up_to),
             walked_to=generation.caught_up_to,
+            total_versions=run.version_count if run else 0,
+            total_chunks=run.chunk_count if run else 0,
+            total_failed=failed,
         )
 
     async def _derive(self, given: StepInput, generation: GenerationRow) -> "_Page":

@@ -1,6 +1,7 @@
 """Transform configs and runs: a recipe becomes a generation of its own, built beside the one that serves."""
 
 from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
 from typing import Any
 
 from pydantic import ValidationError
@@ -9,7 +10,7 @@ from memory_plane.contracts.enums import GenerationState, RunStatus
 from memory_plane.contracts.errors import Conflict, FieldError, Invalid, NotFound, Unavailable
 from memory_plane.contracts.ids import IdKind, new_id
 from memory_plane.contracts.recipe import Recipe
-from memory_plane.contracts.transforms import Failures, Standing, StepInput, TransformScope
+from memory_plane.contracts.transforms import Failures, Reopened, Standing, StepInput, TransformScope
 from memory_plane.contracts.validation import field_errors
 from memory_plane.core.base_url import BaseUrlRefused, normalize_base_url
 from memory_plane.core.text import is_blank, is_storable
@@ -181,26 +182,28 @@ class Transforms:
         await in_transaction(self._pool, work)
         return await self.standing(tenant_id, run_id)
 
-    async def reopen(self, tenant_id: str, run_id: str) -> Standing:
+    async def reopen(self, tenant_id: str, run_id: str) -> Reopened:
         """A failed run goes on: what would not embed is pending again, and what would not derive is tried again by
-        steps with the `retry_before` of now. Raises Conflict for a run that has not failed."""
+        steps with the `retry_before` that is answered. Raises Conflict for a run that has completed."""
 
-        async def work(conn: Connection) -> None:
+        async def work(conn: Connection) -> datetime:
+            moment = await generations.now(conn)
             if not await transforms.reopen_run(conn, tenant_id, run_id):
                 known = await transforms.run(conn, tenant_id, run_id)
                 if known is None:
                     raise generation_not_found()
                 if known.status is RunStatus.RUNNING:
-                    return
+                    return moment
                 raise Conflict("This run has completed; there is nothing to retry.", code="run_not_failed")
             if not await generations.change_state(conn, tenant_id, run_id, [FAILED], BUILDING):
                 raise Conflict(
                     "This run's generation has been discarded; start another run.", code="generation_retired"
                 )
             await generations.redrive_failed(conn, tenant_id, run_id)
+            return moment
 
-        await in_transaction(self._pool, work)
-        return await self.standing(tenant_id, run_id)
+        retry_before = await in_transaction(self._pool, work)
+        return Reopened(standing=await self.standing(tenant_id, run_id), retry_before=retry_before)
 
     async def standing(self, tenant_id: str, run_id: str) -> Standing:
         """How the run stands. Raises NotFound."""
