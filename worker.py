@@ -26,12 +26,15 @@ from activities.sweep import SweepActivities
 from activities.transform import TransformActivities
 from activities.widen import WidenActivities
 from api.starter import TemporalStarter
+from memory_plane import logs
 from memory_plane.contracts.errors import PlaneError
 from memory_plane.contracts.names import QUEUE, QUEUE_BULK, QUEUE_EMBED
+from memory_plane.plane import backlog
 from memory_plane.plane.engine import Engine
-from memory_plane.plane.starting import database_fits, engine_model_registered
+from memory_plane.plane.starting import broken_indexes_rebuilt, database_fits, engine_model_registered
 from memory_plane.settings import Settings, SettingsInvalid
 from memory_plane.store.fts_language import FtsLanguageMismatch
+from memory_plane.telemetry import door, tracing
 from memory_plane.temporal import connect, telemetry_runtime
 from schedules import register_search_attributes
 from workflows.demote import DemoteWorkflow
@@ -167,16 +170,39 @@ async def serve(settings: Settings, stop: asyncio.Event) -> None:
     A database or a Temporal server that is down at the start is waited for.
     """
     async with AsyncExitStack() as stack:
-        client = await _connected(settings, stop)
+        working: list[TemporalStarter] = []
+        sdk_port = _open_door(settings.memory_metrics_port, working, stack)
+        client = await _connected(settings, stop, sdk_port)
         if client is None:
             return
-        engine = await stack.enter_async_context(Engine.open(settings, starter=TemporalStarter(client)))
+        starter = TemporalStarter(client)
+        engine = await stack.enter_async_context(Engine.open(settings, starter=starter))
         if not await _until(stop, lambda: database_fits(engine)):
             return
         await _register_attributes(client)
-        registering = asyncio.create_task(engine_model_registered(engine))
-        stack.callback(registering.cancel)
+        for chore in (engine_model_registered(engine), broken_indexes_rebuilt(engine)):
+            stack.callback(asyncio.create_task(chore).cancel)
+        stack.callback(asyncio.create_task(backlog.watch(engine.pool)).cancel)
+        working.append(starter)
         await _work(build(client, engine), stop)
+
+
+def _open_door(port: int | None, working: Sequence[TemporalStarter], stack: AsyncExitStack) -> int | None:
+    """Metrics and probes on the configured port, from before the first wait; where the SDK is to show its metrics."""
+    if port is None:
+        return None
+
+    async def ready() -> bool:
+        try:
+            for starter in working:
+                await starter.check_health()
+        except OSError:
+            return False
+        return bool(working)
+
+    sdk_port = door.free_port()
+    stack.enter_context(door.opened(port, ready, sdk_port))
+    return sdk_port
 
 
 async def _work(workers: Sequence[Worker], stop: asyncio.Event) -> None:
@@ -188,8 +214,8 @@ async def _work(workers: Sequence[Worker], stop: asyncio.Event) -> None:
     await asyncio.gather(*running)
 
 
-async def _connected(settings: Settings, stop: asyncio.Event) -> Client | None:
-    runtime = telemetry_runtime(settings.memory_metrics_port)
+async def _connected(settings: Settings, stop: asyncio.Event, sdk_port: int | None) -> Client | None:
+    runtime = telemetry_runtime(sdk_port)
     clients: list[Client] = []
 
     async def attempt() -> bool:
@@ -228,9 +254,8 @@ async def main() -> int:
     except SettingsInvalid as problems:
         sys.stderr.write(f"The worker cannot start:\n{problems}\n")
         return 1
-    logging.basicConfig(
-        level=settings.memory_log_level.upper(), format="%(asctime)s %(levelname)s %(name)s %(message)s"
-    )
+    logs.configure(settings.memory_log_level)
+    tracing.configure("memory-worker")
     async with _signals() as stop:
         try:
             await serve(settings, stop)

@@ -96,7 +96,7 @@ def create_app(
         docs_url=None,
         redoc_url=None,
         # Its log records carry the messages of exceptions and the values that failed validation.
-        telemetry={"logs": False, "operation_spans": False},
+        telemetry={"logs": False, "metrics": False, "operation_spans": False, "auto_configure": False},
     )
     app.add_middleware(Observe)
     app.add_exception_handler(HTTPException, _router_refusal)

@@ -4,38 +4,23 @@ import logging
 import time
 from typing import Any
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 from starlette.datastructures import MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from api import problems
 from api.door import log_unexpected
 from api.request_id import HEADER, request_id
+from memory_plane.telemetry import metrics
 
 _access_log = logging.getLogger("memory_plane.access")
 _FIXED_PATHS = frozenset({"/mcp", "/openapi.json"})
-_BUCKETS = (0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30)
-
-
-class HttpMetrics:
-    """Counted by route template and status: no tenant, id or content ever becomes a label."""
-
-    def __init__(self, registry: CollectorRegistry) -> None:
-        self.requests = Counter(
-            "memory_http_requests", "Answered requests.", ["method", "route", "status"], registry=registry
-        )
-        self.seconds = Histogram(
-            "memory_http_request_seconds", "Time to the answer.", ["route"], buckets=_BUCKETS, registry=registry
-        )
-        self.under_way = Gauge("memory_http_requests_under_way", "Requests being answered.", registry=registry)
 
 
 class Observe:
     """Pure ASGI, so that it costs next to nothing and passes streams through."""
 
-    def __init__(self, app: ASGIApp, metrics: HttpMetrics) -> None:
+    def __init__(self, app: ASGIApp) -> None:
         self._app = app
-        self._metrics = metrics
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -55,7 +40,7 @@ class Observe:
                 headers.setdefault("Cache-Control", "no-store")
             await send(message)
 
-        self._metrics.under_way.inc()
+        metrics.HTTP_UNDER_WAY.inc()
         try:
             await self._app(scope, receive, tell)
         except Exception as error:  # noqa: BLE001 - the boundary: the server would log the message, which may hold values
@@ -63,13 +48,13 @@ class Observe:
             if status == 0:
                 await problems.unexpected()(scope, receive, tell)
         finally:
-            self._metrics.under_way.dec()
+            metrics.HTTP_UNDER_WAY.dec()
             self._note(scope, status, time.perf_counter() - begun)
 
     def _note(self, scope: Scope, status: int, seconds: float) -> None:
         route = template(scope)
-        self._metrics.requests.labels(_method(scope), route, str(status or 499)).inc()
-        self._metrics.seconds.labels(route).observe(seconds)
+        metrics.HTTP_REQUESTS.labels(_method(scope), route, str(status or 499)).inc()
+        metrics.HTTP_SECONDS.labels(route).observe(seconds)
         _access_log.info(
             "%s %s %s",
             scope["method"],

@@ -10,6 +10,8 @@ from traceback import extract_tb
 from types import TracebackType
 from typing import Any
 
+from memory_plane.telemetry.tracing import trace_id
+
 CONTEXT: ContextVar[Mapping[str, str]] = ContextVar("memory_log_context", default={})  # noqa: B039 - never written to
 """What every line of the current task names, such as request_id and tenant."""
 
@@ -43,6 +45,8 @@ class JsonLines(logging.Formatter):
             **CONTEXT.get(),
             **{name: value for name, value in record.__dict__.items() if name not in _PLAIN},
         }
+        if (trace := trace_id()) is not None:
+            line["trace_id"] = trace
         if record.exc_info and record.exc_info[0] is not None:
             line["exception"] = record.exc_info[0].__name__
             line["where"] = where(record.exc_info[2])

@@ -6,6 +6,7 @@ from temporalio.envconfig import ClientConfig, ClientConnectConfig
 from temporalio.runtime import PrometheusConfig, Runtime, TelemetryConfig
 
 from memory_plane.settings import Settings
+from memory_plane.telemetry import tracing
 
 DATA_CONVERTER = pydantic_data_converter
 """Every client, worker, replayer and test environment takes this object, or models arrive as dictionaries."""
@@ -18,7 +19,11 @@ async def connect(settings: Settings, *, lazy: bool = False, runtime: Runtime | 
     RuntimeError when the server cannot be reached.
     """
     return await Client.connect(
-        **connection_options(settings), data_converter=DATA_CONVERTER, lazy=lazy, runtime=runtime
+        **connection_options(settings),
+        data_converter=DATA_CONVERTER,
+        interceptors=tracing.temporal_interceptors(),
+        lazy=lazy,
+        runtime=runtime,
     )
 
 
@@ -38,11 +43,11 @@ def connection_options(settings: Settings) -> ClientConnectConfig:
 
 
 def telemetry_runtime(metrics_port: int | None) -> Runtime | None:
-    """The runtime that serves the SDK's metrics on a port of their own; None (the SDK's default) without a port.
+    """The runtime that serves the SDK's metrics on a loopback port; None (the SDK's default) without a port.
 
     One a process: build it before the first client.
     """
     if metrics_port is None:
         return None
-    prometheus = PrometheusConfig(bind_address=f"0.0.0.0:{metrics_port}", durations_as_seconds=True)
+    prometheus = PrometheusConfig(bind_address=f"127.0.0.1:{metrics_port}", durations_as_seconds=True)
     return Runtime(telemetry=TelemetryConfig(metrics=prometheus))

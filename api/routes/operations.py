@@ -3,7 +3,7 @@
 from typing import Any, Literal, cast
 
 from fastapi import APIRouter, Request
-from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
+from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 from pydantic import BaseModel
 from starlette.responses import Response
 
@@ -11,6 +11,7 @@ from api import problems
 from api.openapi import refused
 from api.wire import answer
 from memory_plane.plane.health import Health, State
+from memory_plane.telemetry.metrics import REGISTRY
 
 router = APIRouter(tags=["operations"])
 
@@ -69,6 +70,5 @@ async def readyz(request: Request) -> Response:
 
 
 @router.get("/metrics", summary="Prometheus metrics", response_class=Response, responses=_METRICS)
-async def metrics(request: Request) -> Response:
-    registry = cast(CollectorRegistry, request.app.state.memory_registry)
-    return Response(generate_latest(registry), media_type=CONTENT_TYPE_LATEST)
+async def metrics() -> Response:
+    return Response(generate_latest(REGISTRY), media_type=CONTENT_TYPE_LATEST)

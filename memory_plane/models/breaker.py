@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from typing import Literal
 
 from memory_plane.models.errors import CircuitOpen, EndpointFault
+from memory_plane.telemetry import metrics
 
 State = Literal["closed", "open", "half_open"]
 
@@ -43,6 +44,7 @@ class Breaker:
         self._openings = 0
         self._opened_until: float | None = None
         self._probing = False
+        metrics.watch_breaker(self)
 
     @property
     def state(self) -> State:
@@ -104,4 +106,5 @@ class Breaker:
             self._opened_until = max(self._opened_until or 0.0, until if retry_after else 0.0)
             return
         self._openings += 1
+        metrics.BREAKER_OPENED.inc()
         self._opened_until = until

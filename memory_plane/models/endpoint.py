@@ -24,6 +24,7 @@ from memory_plane.models.errors import (
     EndpointTimeout,
     EndpointUnavailable,
 )
+from memory_plane.telemetry import metrics, tracing
 
 MAX_REPLY_BYTES = 64 * 1024 * 1024
 MAX_RETRY_AFTER = 3600.0
@@ -67,6 +68,16 @@ async def post_json(
 
     The timeout bounds the whole exchange: an endpoint that drips bytes cannot stretch it.
     """
+    use = _use(path)
+    with metrics.endpoint_call(use), tracing.endpoint_span(use, endpoint.name, endpoint.model):
+        return await _exchange(http, endpoint, path, payload, max_bytes)
+
+
+def _use(path: str) -> str:
+    return "rerank" if "rerank" in path else "chat" if "chat" in path else "embed"
+
+
+async def _exchange(http: httpx.AsyncClient, endpoint: Endpoint, path: str, payload: Any, max_bytes: int) -> Any:
     headers = {"content-type": "application/json", "accept": "application/json"}
     if endpoint.api_key is not None:
         headers["authorization"] = f"Bearer {endpoint.api_key}"

@@ -14,6 +14,7 @@ from memory_plane.store import lineage
 from memory_plane.store.database import Connection, Pool
 from memory_plane.store.grants import PostgresGrantStore
 from memory_plane.store.lineage import LineageRow
+from memory_plane.telemetry import metrics
 
 _log = logging.getLogger(__name__)
 _PROBLEMS_REMEMBERED = 1000
@@ -44,7 +45,9 @@ class Access:
 
     def require(self, visibility: Visibility, verb: Verb) -> None:
         """Raises Forbidden that names the missing grant."""
-        if not visibility.can(verb):
+        allowed = visibility.can(verb)
+        metrics.VERBS.labels(verb.value, "allowed" if allowed else "refused").inc()
+        if not allowed:
             raise Forbidden(
                 f"The grant memory:{verb.value} is missing; an operator can give it with `memory grant add "
                 f"--tenant T --principal P --resource memory --action {verb.value}`.",

@@ -29,6 +29,7 @@ from memory_plane.plane.embedding import Embedding
 from memory_plane.plane.ports import WideningStarter, WorkflowStarter
 from memory_plane.settings import Settings
 from memory_plane.store.database import StatementFailed
+from memory_plane.telemetry import metrics
 
 _log = logging.getLogger(__name__)
 
@@ -247,4 +248,5 @@ def _degraded(left: Iterable[_Left], *, delayed: bool) -> list[str] | None:
             reasons[Degraded.EMBED_UNAVAILABLE] = None
     if delayed:
         reasons[Degraded.INGEST_DELAYED] = None
+    metrics.degraded_answer("add", reasons)
     return list(reasons) or None

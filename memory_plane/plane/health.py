@@ -11,13 +11,18 @@ from memory_plane.contracts.errors import Unavailable
 from memory_plane.settings import Settings
 from memory_plane.store.database import Pool, StatementFailed, connection
 from memory_plane.store.fts_language import FtsLanguageMismatch, verify_fts_language
+from memory_plane.telemetry.metrics import silent_searches
 
+_CHANNEL = {"embed": "dense", "rerank": "rerank"}
 State = Literal["up", "down", "mismatch", "not_configured"]
 
 PATIENCE = 2.0
 """Seconds for one part to show that it is there."""
 KEPT_FOR = 5.0
 """Seconds an endpoint's state is kept: probes come often, and an endpoint is asked for nothing but a connection."""
+
+NOTICED_AFTER = 20
+"""Searches in a row without an endpoint's part in them, until readiness says so."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +92,9 @@ class Health:
         if kept is None or kept[0] < now:
             kept = (now + KEPT_FOR, await self._connect(base_url))
             self._kept[name] = kept
+        silent = silent_searches[_CHANNEL[name]]
+        if kept[1].state == "up" and silent >= NOTICED_AFTER:
+            return Part("up", detail=f"The last {silent} searches here had nothing from it; their `degraded` says why.")
         return kept[1]
 
     async def _connect(self, base_url: str) -> Part:

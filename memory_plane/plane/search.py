@@ -26,6 +26,7 @@ from memory_plane.plane.search_run import SearchRun
 from memory_plane.plane.statistics_upkeep import StatisticsUpkeep
 from memory_plane.settings import Settings
 from memory_plane.store.database import Pool
+from memory_plane.telemetry import metrics
 
 LIVE_SECONDS = 0.8
 _log = logging.getLogger(__name__)
@@ -80,6 +81,7 @@ class Search:
         items = [local_item(hit, query) for hit in hits]
         if any(remote.values()):
             items = merged_items(items, remote, plan.limit, self._clock())
+        metrics.searched(run.timings, run.degraded or (), _channels(hits), of_words=not plan.blank)
         return SearchResponse(
             items=items,
             evidence=judged_evidence(items, hits) if plan.include_evidence else None,
@@ -109,6 +111,11 @@ class Search:
             _log.warning("the live source %s failed (%s)", source, type(failure).__name__)
             run.degrade(Degraded.LIVE_ERROR)
         return None
+
+
+def _channels(hits: Sequence[Hit]) -> set[str]:
+    channels = {channel for hit in hits for channel in hit.channels}
+    return channels | {"rerank"} if any(hit.rerank_score is not None for hit in hits) else channels
 
 
 def _explained(found: Retrieved | None, run: SearchRun) -> dict[str, object]:

@@ -12,6 +12,7 @@ from pgvector.asyncpg import register_vector
 
 from memory_plane.contracts.errors import Unavailable
 from memory_plane.settings import Settings
+from memory_plane.telemetry import metrics, tracing
 
 T = TypeVar("T")
 if TYPE_CHECKING:
@@ -53,6 +54,7 @@ class StatementFailed(Exception):
 
 
 async def _prepare(connection: "asyncpg.Connection[asyncpg.Record]") -> None:
+    tracing.watch_statements(connection)
     await connection.set_type_codec("jsonb", encoder=json.dumps, decoder=json.loads, schema="pg_catalog")
     if await connection.fetchval("SELECT to_regtype('vector') IS NOT NULL"):
         await register_vector(connection)
@@ -65,6 +67,7 @@ async def _keep_session(connection: Any) -> None:
 async def open_pool(settings: Settings, *, max_size: int | None = None) -> Pool:
     """One pool per process. Opens lazily: a database that is down fails calls, not the start."""
     pgbouncer = settings.db_pgbouncer
+    metrics.DATABASE_CONNECTIONS_MAX.inc(max_size or settings.db_pool_max)
     return await asyncpg.create_pool(
         settings.database_url.get_secret_value(),
         min_size=0,
@@ -91,30 +94,28 @@ async def connection(pool: Pool) -> AsyncIterator[Connection]:
     An outage becomes `Unavailable`, any other error that leaves the block `StatementFailed`, but for lock conflicts.
     """
     try:
-        async with pool.acquire(timeout=ACQUIRE_TIMEOUT) as acquired:
-            yield acquired
+        with metrics.DATABASE_WAITING.track_inprogress():
+            acquired = await pool.acquire(timeout=ACQUIRE_TIMEOUT)
+        try:
+            with metrics.DATABASE_CONNECTIONS_IN_USE.track_inprogress():
+                yield acquired
+        finally:
+            await pool.release(acquired)
     except TimeoutError:
-        raise Unavailable(
-            "The database did not answer in time; nothing was promised. Try again.",
-            code="database_busy",
-            retry_after=2,
-        ) from None
+        raise _refusal("database_busy", "did not answer in time") from None
     except OUTAGES:
-        raise Unavailable(
-            "The database cannot be reached; nothing was promised. Try again.",
-            code="database_unavailable",
-            retry_after=2,
-        ) from None
+        raise _refusal("database_unavailable", "cannot be reached") from None
     except asyncpg.QueryCanceledError:
-        raise Unavailable(
-            "The database took too long over this; nothing was promised. Try again.",
-            code="statement_timeout",
-            retry_after=2,
-        ) from None
+        raise _refusal("statement_timeout", "took too long over this") from None
     except LOCK_CONFLICTS:
         raise
     except asyncpg.PostgresError as failure:
         raise StatementFailed(f"{type(failure).__name__} ({failure.sqlstate})") from None
+
+
+def _refusal(code: str, what: str) -> Unavailable:
+    metrics.DATABASE_REFUSALS.labels(code).inc()
+    return Unavailable(f"The database {what}; nothing was promised. Try again.", code=code, retry_after=2)
 
 
 @asynccontextmanager
@@ -150,6 +151,7 @@ async def _retried(
                 return await work(acquired)
         except LOCK_CONFLICTS:
             continue
+    metrics.DATABASE_REFUSALS.labels("lock_conflict").inc()
     raise Unavailable(
         "Other writers held the same rows for too long; nothing was written. Try again.",
         code="lock_conflict",
