@@ -13,7 +13,7 @@ from tests.search.world import World
 
 @pytest.fixture(scope="module")
 async def lexical_engine(module_database: str) -> AsyncIterator[Engine]:
-    async with Engine.open(settings_for(module_database)) as engine:
+    async with Engine.open(settings_for(module_database, search_deadline_ms=60_000)) as engine:
         yield engine
 
 
@@ -39,7 +39,13 @@ def fake(module_fake: FakeEndpoint) -> FakeEndpoint:
 
 @pytest.fixture(scope="module")
 async def hybrid_engine(module_database: str, module_fake: FakeEndpoint) -> AsyncIterator[Engine]:
-    settings = settings_for(module_database, embed_base_url=module_fake.url, embed_model="fake", embed_timeout_ms=2000)
+    settings = settings_for(
+        module_database,
+        embed_base_url=module_fake.url,
+        embed_model="fake",
+        embed_timeout_ms=20_000,
+        search_deadline_ms=60_000,
+    )
     async with Engine.open(settings) as engine:
         yield engine
 
