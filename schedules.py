@@ -18,9 +18,11 @@ from temporalio.client import (
     ScheduleUpdate,
     ScheduleUpdateInput,
 )
+from temporalio.common import Priority, SearchAttributeKey, SearchAttributePair, TypedSearchAttributes
 from temporalio.service import RPCError, RPCStatusCode
 
 from memory_plane.contracts import names
+from memory_plane.contracts.distilling import DistillerInput
 from memory_plane.contracts.workflows import ReconcileInput, SweepInput
 from memory_plane.settings import Settings
 from workflows import policies
@@ -68,16 +70,41 @@ def declared(settings: Settings) -> Sequence[Declared]:
                 policy=SchedulePolicy(overlap=ScheduleOverlapPolicy.SKIP, catchup_window=timedelta(minutes=1)),
             ),
         ),
+        *(distiller(settings, tenant_id) for tenant_id in settings.distill_tenants if settings.distills),
     ]
+
+
+def distiller(settings: Settings, tenant_id: str) -> Declared:
+    """The schedule of one tenant's distiller."""
+    agent = settings.distill_agent
+    every = timedelta(seconds=settings.distill_every_seconds)
+    tenant = SearchAttributePair(SearchAttributeKey.for_keyword(names.ATTRIBUTE_TENANT), tenant_id)
+    return Declared(
+        names.distiller_id(tenant_id, agent),
+        Schedule(
+            action=ScheduleActionStartWorkflow(
+                names.DISTILLER,
+                DistillerInput(tenant_id=tenant_id, agent_id=agent),
+                id=names.distiller_id(tenant_id, agent),
+                task_queue=names.QUEUE,
+                execution_timeout=policies.DISTILL_EXECUTION_TIMEOUT,
+                typed_search_attributes=TypedSearchAttributes([tenant]),
+                static_summary=f"Distil what is new in `{tenant_id}` into claims",
+                priority=Priority(fairness_key=names.fairness_key(tenant_id)),
+            ),
+            spec=ScheduleSpec(intervals=[ScheduleIntervalSpec(every=every)]),
+            policy=SchedulePolicy(overlap=ScheduleOverlapPolicy.SKIP, catchup_window=timedelta(minutes=1)),
+        ),
+    )
 
 
 async def apply(client: Client, settings: Settings) -> None:
     """Make every declared schedule be as declared. Raises RuntimeError when Temporal refuses."""
     for each in declared(settings):
-        await _apply(client, each)
+        await apply_one(client, each)
 
 
-async def _apply(client: Client, wanted: Declared) -> None:
+async def apply_one(client: Client, wanted: Declared) -> None:
     try:
         await client.create_schedule(wanted.id, wanted.schedule)
     except ScheduleAlreadyRunningError:

@@ -5,7 +5,19 @@ import sys
 
 import typer
 
-from memory_plane.cli import access, audience, dev, documents, embedding, importing, mcp, operate, retention
+from memory_plane.cli import (
+    access,
+    audience,
+    dev,
+    distill,
+    documents,
+    embedding,
+    importing,
+    mcp,
+    operate,
+    retention,
+    setup,
+)
 from memory_plane.cli.output import err
 from memory_plane.contracts.errors import PlaneError
 
@@ -34,7 +46,7 @@ app.command(rich_help_panel=USE)(mcp.mcp)
 
 app.command(rich_help_panel=RUN)(dev.dev)
 app.command(rich_help_panel=RUN)(operate.migrate)
-app.command(rich_help_panel=RUN)(operate.setup)
+app.add_typer(setup.setup, name="setup", rich_help_panel=RUN)
 app.command(rich_help_panel=RUN)(operate.doctor)
 app.command(rich_help_panel=RUN)(operate.config)
 app.command(rich_help_panel=RUN)(operate.api)
@@ -45,6 +57,7 @@ app.add_typer(access.token, name="token", rich_help_panel=RUN)
 app.add_typer(access.grant, name="grant", rich_help_panel=RUN)
 app.add_typer(access.role, name="role", rich_help_panel=RUN)
 app.add_typer(audience.audience, name="audience", rich_help_panel=RUN)
+app.add_typer(distill.distill, name="distill", rich_help_panel=RUN)
 app.command(rich_help_panel=RUN)(retention.sweep)
 app.command(rich_help_panel=RUN)(retention.deprecate)
 app.command("erasure-report", rich_help_panel=RUN)(retention.erasure_report)

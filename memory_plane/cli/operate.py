@@ -1,4 +1,4 @@
-"""Running the service: migrate, setup, doctor, config, api, worker."""
+"""Running the service: migrate, doctor, config, api, worker."""
 
 import os
 import sys
@@ -45,29 +45,6 @@ def migrate(as_json: AsJson = False) -> None:
         out.print(f"applied: {', '.join(applied)}")
     else:
         out.print("The database is up to date.")
-
-
-def setup(as_json: AsJson = False) -> None:
-    """Register search attributes and schedules with Temporal. Idempotent; an operator's pause is kept."""
-    settings = load_settings()
-    sys.path.insert(0, str(checkout()))
-
-    import schedules
-    from memory_plane.temporal import connect
-
-    async def apply() -> None:
-        client = await connect(settings)
-        await schedules.register_search_attributes(client)
-        await schedules.apply(client, settings)
-
-    try:
-        run(apply())
-    except RuntimeError as problem:
-        fail(f"Temporal at {settings.temporal_address} did not take the setup ({problem}); check TEMPORAL_ADDRESS.")
-    if as_json:
-        print_json({"searchAttributes": True, "schedules": True})
-    else:
-        out.print("Search attributes and schedules are in place.")
 
 
 def doctor(as_json: AsJson = False) -> None:

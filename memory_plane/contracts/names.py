@@ -77,3 +77,6 @@ def fairness_key(tenant_id: str) -> str:
 
 
 RECONCILE_ID = "memory-reconcile"
+
+NEXUS_ENDPOINT = "memory"
+"""Under which hosts of other namespaces find the Nexus service."""
