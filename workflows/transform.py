@@ -221,7 +221,11 @@ class TransformWorkflow:
             await workflow.wait_condition(lambda: self._ready or self._look, timeout=self._patience())
         self._look = False
         if not self._ready or self._accepted is None:
-            self._see(await self._read(TransformActivities.standing, "look"))
+            before = self._now.state
+            standing = await self._read(TransformActivities.standing, "look")
+            if standing.state is not before:
+                self._note = f"It went from {before.value} to {standing.state.value}, by what was started elsewhere."
+            self._see(standing)
             if self._soaked():
                 self._accepted, self._ready = "finalize", True
             return None
@@ -338,6 +342,8 @@ class TransformWorkflow:
 
     @workflow.update(description="Stop after the batch under way. {}")
     async def pause(self) -> str:
+        await self._known()
+        self._require_building("pause")
         self._paused = True
         return "paused"
 
@@ -347,6 +353,8 @@ class TransformWorkflow:
 
     @workflow.update(description="Go on. {}")
     async def resume(self) -> str:
+        await self._known()
+        self._require_building("resume")
         self._paused = False
         return "resumed"
 
@@ -356,6 +364,8 @@ class TransformWorkflow:
 
     @workflow.update(description="End the run as failed; what is derived stays. {}")
     async def cancel(self) -> str:
+        await self._known()
+        self._require_building("cancel")
         self._cancelled = True
         return "cancelled"
 
@@ -414,7 +424,13 @@ class TransformWorkflow:
     def status(self) -> Standing | None:
         return self._standing
 
+    async def _known(self) -> None:
+        """Sent right after the start, an update is judged once the rows have been read."""
+        await workflow.wait_condition(lambda: self._standing is not None)
+
     async def _decide(self, decision: Decision, request: DemoteRequest | None = None) -> str:
+        await self._known()
+        self._require(decision)
         if self._ready and self._accepted == decision:
             return STARTED
         self._accepted = decision
@@ -440,11 +456,14 @@ class TransformWorkflow:
         return STARTED
 
     def _require_building(self, what: str) -> None:
-        if self._now.state is not BUILDING:
-            raise _refused(f"The run is not being built any more (it is {self._now.state.value}): nothing to {what}.")
+        now = self._standing
+        if now is not None and now.state is not BUILDING:
+            raise _refused(f"The run is not being built any more (it is {now.state.value}): nothing to {what}.")
 
     def _require(self, decision: Decision) -> None:
-        now = self._now
+        now = self._standing
+        if now is None:
+            return
         if self._accepted is not None and self._accepted != decision:
             raise _refused(f"{self._accepted} is being carried out; wait for its end.", "decision_in_progress")
         if self._accepted is None and now.state not in _ALLOWED[decision]:
@@ -458,8 +477,7 @@ class TransformWorkflow:
 
     @property
     def _now(self) -> Standing:
-        if self._standing is None:
-            raise _refused("The run has not begun yet; try again in a moment.", "not_ready")
+        assert self._standing is not None  # noqa: S101 - read before anything else is done
         return self._standing
 
     def _see(self, standing: Standing) -> None:

@@ -17,6 +17,7 @@ from memory_plane.cli import (
     operate,
     retention,
     setup,
+    transform,
 )
 from memory_plane.cli.output import err
 from memory_plane.contracts.errors import PlaneError
@@ -53,6 +54,7 @@ app.command(rich_help_panel=RUN)(operate.api)
 app.command(rich_help_panel=RUN)(operate.worker)
 app.command(rich_help_panel=RUN)(embedding.reembed)
 app.add_typer(embedding.endpoint, name="endpoint", rich_help_panel=RUN)
+app.add_typer(transform.transform, name="transform", rich_help_panel=RUN)
 app.add_typer(access.token, name="token", rich_help_panel=RUN)
 app.add_typer(access.grant, name="grant", rich_help_panel=RUN)
 app.add_typer(access.role, name="role", rich_help_panel=RUN)

@@ -21,7 +21,7 @@ from memory_plane.settings import Settings
 from memory_plane.store import derivations, generations, transforms
 from memory_plane.store.database import Connection, Pool, connection, in_transaction
 from memory_plane.store.embed_models import model_by_key
-from memory_plane.store.generations import GenerationRow
+from memory_plane.store.generations import GenerationRow, Held
 from memory_plane.store.live_generation import make_first_generation
 from memory_plane.store.model_tables import BuildProgress, build_index
 from memory_plane.store.transforms import TransformConfig, TransformRun
@@ -212,6 +212,10 @@ class Transforms:
             left = await generations.pending(conn, tenant_id, run_id)
             head = await generations.head(conn, tenant_id)
             failed = await transforms.failure_total(conn, tenant_id, run_id)
+            # Once it has served, what it holds is not the run's doing alone.
+            held = Held(run.version_count, run.chunk_count)
+            if generation.state is not BUILDING:
+                held = await generations.held(conn, tenant_id, run_id)
             archived = None
             if run.archived_live_generation is not None:
                 archived = await generations.generation_row(conn, tenant_id, run.archived_live_generation)
@@ -221,8 +225,8 @@ class Transforms:
             run_id=run_id,
             state=generation.state,
             status=run.status,
-            versions=run.version_count,
-            chunks=run.chunk_count,
+            versions=held.versions,
+            chunks=held.chunks,
             failed=failed,
             pending=left.total,
             total=run.walk_total,
@@ -237,6 +241,21 @@ class Transforms:
             promoted_at=run.promoted_at,
             review=run.review,
         )
+
+    async def overview(self, tenant_id: str) -> list[dict[str, Any]]:
+        """Every generation of the tenant, the newest first, as the command line and its JSON show them."""
+        async with connection(self._pool) as conn:
+            found = await generations.generation_rows(conn, tenant_id)
+            by_run = {run.id: run for run in await transforms.runs(conn, tenant_id)}
+            head = await generations.head(conn, tenant_id)
+            held = {row.id: await generations.held(conn, tenant_id, row.id) for row in found}
+            left = {row.id: (await generations.pending(conn, tenant_id, row.id)).total for row in found}
+            failed = {row.id: await transforms.failure_total(conn, tenant_id, row.id) for row in found}
+        return [_shown(row, by_run.get(row.id), head, held[row.id], left[row.id], failed[row.id]) for row in found]
+
+    async def runs(self, tenant_id: str) -> Sequence[TransformRun]:
+        async with connection(self._pool) as conn:
+            return await transforms.runs(conn, tenant_id)
 
     async def failures(self, tenant_id: str, generation_id: str) -> Failures:
         """What would not derive under this generation and is not forgotten."""
@@ -256,6 +275,32 @@ class Transforms:
         if generation is None or run is None:
             raise generation_not_found()
         return generation, run
+
+
+def _shown(
+    generation: GenerationRow, run: TransformRun | None, head: int, held: Held, pending: int, failed: int
+) -> dict[str, Any]:
+    embed = generation.recipe.embed
+    behind = generation.state not in (GenerationState.LIVE, GenerationState.RETIRED)
+    return {
+        "generation": generation.id,
+        "state": generation.state.value,
+        "status": run.status.value if run else None,
+        "config": run.config_id if run else None,
+        "model": embed.model if embed else None,
+        "endpoint": embed.base_url if embed else None,
+        "dims": generation.dims,
+        "versions": held.versions,
+        "total": run.walk_total if run else None,
+        "chunks": held.chunks,
+        "pending": pending,
+        "failed": failed,
+        "lag": max(0, head - generation.caught_up_to) if behind else 0,
+        "error": run.error if run else None,
+        "archived": run.archived_live_generation if run else None,
+        "promotedAt": run.promoted_at if run else None,
+        "review": run.review.model_dump(mode="json") if run and run.review else None,
+    }
 
 
 def step_input(standing: Standing, **values: Any) -> StepInput:

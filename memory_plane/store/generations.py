@@ -209,6 +209,28 @@ async def derivable_total(conn: Connection, tenant_id: str, wanted: Filter) -> i
 
 
 @dataclass(frozen=True, slots=True)
+class Held:
+    """What a generation holds of versions that are not forgotten."""
+
+    versions: int
+    chunks: int
+
+
+async def held(conn: Connection, tenant_id: str, generation_id: str) -> Held:
+    """Counted row by row: for what is looked at now and then."""
+    row = await conn.fetchrow(
+        """
+        SELECT count(*) AS versions, coalesce(sum(chunk_count), 0) AS chunks FROM memory.derivation
+        WHERE tenant_id = $1 AND generation_id = $2
+        """,
+        tenant_id,
+        generation_id,
+    )
+    assert row is not None  # noqa: S101 - an aggregate always answers one row
+    return Held(row["versions"], int(row["chunks"]))
+
+
+@dataclass(frozen=True, slots=True)
 class Pending:
     """Derivations without vectors; `unsettled` have failed at least once and are to be tried again."""
 
