@@ -1,12 +1,21 @@
 """Pydantic's findings as sentences: which field, and what it must be. Never a value that was sent."""
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from datetime import datetime
 from difflib import get_close_matches
-from typing import Any
+from typing import Annotated, Any
 
-from pydantic import BaseModel, GetCoreSchemaHandler, ValidationError, ValidatorFunctionWrapHandler
+from pydantic import (
+    AwareDatetime,
+    BaseModel,
+    BeforeValidator,
+    GetCoreSchemaHandler,
+    ValidationError,
+    ValidatorFunctionWrapHandler,
+)
 from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
 from memory_plane.contracts.errors import FieldError, Invalid
@@ -31,6 +40,7 @@ _SENTENCES: dict[str, str] = {
     "model_attributes_type": "must be an object",
     "timezone_aware": "must have an offset, as in 2026-01-31T12:00:00+01:00",
     "string_unicode": "must be text that can be written as UTF-8",
+    "string_pattern_mismatch": "must be plain ASCII characters that can be printed",
 }
 _BOUNDS: dict[str, tuple[str, str]] = {
     "greater_than_equal": ("must be at least {}", "ge"),
@@ -45,6 +55,7 @@ _BOUNDS: dict[str, tuple[str, str]] = {
     "literal_error": ("must be one of {}", "expected"),
     "whole_number": ("must be a whole number from {}", "range"),
 }
+_DATE_FIRST = re.compile(r"\d{4}-\d\d-\d\d")
 _DATES = "must be an ISO 8601 time with an offset, as in 2026-01-31T12:00:00+01:00"
 
 
@@ -65,6 +76,16 @@ class Whole:
                 number: int = bounded(value)
                 return number
         raise PydanticCustomError("whole_number", "out of range", {"range": f"{self.low} to {self.high}"})
+
+
+def _written_as_a_date(value: object) -> object:
+    if isinstance(value, datetime) or (isinstance(value, str) and _DATE_FIRST.match(value)):
+        return value
+    raise PydanticCustomError("datetime_parsing", "not a date")
+
+
+IsoTime = Annotated[AwareDatetime, BeforeValidator(_written_as_a_date)]
+"""A time with an offset. Never a number: seconds and milliseconds since 1970 cannot be told apart."""
 
 
 def invalid(error: ValidationError, model: type[BaseModel] | None = None) -> Invalid:
@@ -107,6 +128,8 @@ def _message(problem: Mapping[str, Any], path: str, model: type[BaseModel] | Non
         return _unknown(path, model)
     if kind == "value_error":
         return str(context.get("error", "is not valid"))
+    if kind in ("string_too_short", "too_short") and context.get("min_length") == 1:
+        return "must not be empty"
     if kind in _BOUNDS:
         sentence, key = _BOUNDS[kind]
         return sentence.format(context.get(key, "…"))

@@ -7,7 +7,7 @@ Size limits with sentences of their own live in `core.limits`; the bounds here k
 from datetime import datetime
 from typing import Annotated, Any, Literal
 
-from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
 from memory_plane.contracts.enums import (
@@ -20,7 +20,7 @@ from memory_plane.contracts.enums import (
     TemporalClass,
     VersionStatus,
 )
-from memory_plane.contracts.validation import Whole
+from memory_plane.contracts.validation import IsoTime, Whole
 
 Scalar = str | int | float | bool | None
 Attributes = dict[str, Scalar]
@@ -64,7 +64,7 @@ class AddFields(Fields):
     kind: str = "note"
     adapter: str = "http"
     external_ref: str | None = None
-    occurred_at: AwareDatetime | None = None
+    occurred_at: IsoTime | None = None
     attributes: dict[str, Any] | None = None
     generator_agent_id: str | None = None
     provenance: Provenance | None = None
@@ -74,8 +74,8 @@ class AddFields(Fields):
     supports: Ids | None = None
     contradicts: Ids | None = None
     entities: Annotated[list[EntityHint], Field(max_length=200)] | None = None
-    valid_from: AwareDatetime | None = None
-    valid_until: AwareDatetime | None = None
+    valid_from: IsoTime | None = None
+    valid_until: IsoTime | None = None
     retention_class: RetentionClass | None = None
     process: Annotated[list[str], Field(max_length=16)] | None = None
     request_widening: bool = False
@@ -137,7 +137,7 @@ class SearchRequest(BaseModel):
     include_evidence: bool = Field(True, alias="includeEvidence")
     include_deprecated: bool = Field(False, alias="includeDeprecated")
     generation: str | None = None
-    as_of: AwareDatetime | None = None
+    as_of: IsoTime | None = None
     attributes: dict[str, Any] | None = None
     explain: bool = False
 

@@ -33,6 +33,7 @@ MAX_ENTITY_KIND_BYTES = 200
 MAX_ENTITY_IDENTIFIER_BYTES = 1_000
 MAX_LABEL_CHARS = 500
 MAX_ACTORS = 1_000_000
+UNSTORABLE_NAME = "must not hold a NUL or half a character: names are stored as sent"
 
 
 def refuse_over_limits(document: SourceDocument) -> None:
@@ -89,7 +90,7 @@ def _content(document: SourceDocument) -> Iterator[FieldError]:
 
 def _attributes(attributes: Mapping[str, Any]) -> Iterator[FieldError]:
     if len(attributes) > MAX_ATTRIBUTES:
-        yield FieldError("attributes", f"must be at most {MAX_ATTRIBUTES}")
+        yield FieldError("attributes", f"must have at most {MAX_ATTRIBUTES} entries")
         return
     flat = True
     for number, (key, value) in enumerate(attributes.items()):
@@ -164,6 +165,6 @@ def _name(field: str, value: str, most: int) -> Iterator[FieldError]:
     if is_blank(value):
         yield FieldError(field, "must not be blank")
     elif not is_storable(value):
-        yield FieldError(field, "must not hold a NUL or half a character: names are stored as sent")
+        yield FieldError(field, UNSTORABLE_NAME)
     elif len(value.encode()) > most:
         yield FieldError(field, f"must have at most {most} bytes in UTF-8")

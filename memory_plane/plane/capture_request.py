@@ -1,18 +1,19 @@
 """An add, made ready for capture: resolved and checked, with its payload as it will be kept. No I/O."""
 
 import json
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 from uuid import uuid4
 
 from memory_plane.contracts.enums import CreatedByKind, RetentionClass
 from memory_plane.contracts.errors import FieldError, Invalid
+from memory_plane.contracts.validation import refusal
 from memory_plane.contracts.wire import AddFields
 from memory_plane.core.access_tags import refuse_bad_tags
 from memory_plane.core.caller import Caller
 from memory_plane.core.hashing import keyed_hash, source_hash
-from memory_plane.core.limits import refuse_over_limits
+from memory_plane.core.limits import UNSTORABLE_NAME, refuse_over_limits
 from memory_plane.core.source_document import EntityHint, SourceDocument
 from memory_plane.core.text import is_blank, is_storable
 from memory_plane.plane.audience import WantedAudience
@@ -21,6 +22,8 @@ from memory_plane.store.idempotency import KeyedBody
 
 MAX_KEY_CHARS = 255
 MAX_PROCESSOR_CHARS = 200
+_NAMES = ("adapter", "external_ref", "generator_agent_id", "access_tags", "share", "entities", "process")
+_NAMES_WITHIN = ("principals", "tags", "kind", "identifier")
 _AS_SENT = json.JSONEncoder(ensure_ascii=False)
 KEY_ITEM_SEPARATOR = "\x1f"
 """Between a batch's key and an item's number: no header can carry it, so no single add has such a key."""
@@ -52,6 +55,7 @@ def capture_request(
 
     `payload` is the JSON as it was sent. A document without `external_ref` gets one of its own.
     """
+    _refuse_names_unlike_sent(payload)
     external_ref = _mint(caller.tenant_id) if item.external_ref is None else item.external_ref
     document = source_document(item, external_ref=external_ref, over_http=over_http)
     refuse_over_limits(document)
@@ -92,6 +96,26 @@ def source_document(item: AddFields, *, external_ref: str, over_http: bool = Tru
     )
 
 
+def _refuse_names_unlike_sent(payload: Any) -> None:
+    """A name that is cleaned may be that of another document, another tag: it is stored as sent or not at all."""
+    if isinstance(payload, dict):
+        errors = [error for name in _NAMES for error in _unlike_sent(name, payload.get(name))]
+        if errors:
+            raise refusal(errors)
+
+
+def _unlike_sent(field: str, value: Any) -> Iterator[FieldError]:
+    if isinstance(value, str):
+        if not is_storable(value):
+            yield FieldError(field, UNSTORABLE_NAME)
+    elif isinstance(value, list):
+        for place, each in enumerate(value):
+            yield from _unlike_sent(f"{field}.{place}", each)
+    elif isinstance(value, dict):
+        for name in _NAMES_WITHIN:
+            yield from _unlike_sent(f"{field}.{name}", value.get(name))
+
+
 def _refuse_tags(caller: Caller, item: AddFields) -> None:
     if item.access_tags is None and item.share is None:
         return
@@ -121,7 +145,7 @@ def _processors(names: Sequence[str], known: Collection[str] | None) -> list[str
     ]
     if errors:
         raise Invalid(
-            f"process names {len(errors)} processors that are not configured; leave them out, or configure them.",
+            f"process names what is not configured ({len(errors)} of {len(names)}); leave it out, or configure it.",
             code="unknown_processor",
             errors=errors,
         )

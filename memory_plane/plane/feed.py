@@ -11,6 +11,7 @@ import asyncpg
 
 from memory_plane.contracts.enums import Degraded
 from memory_plane.contracts.wire import FeedEntry, FeedEvent, FeedEventsResponse, FeedResponse
+from memory_plane.core.text import is_storable
 from memory_plane.core.visibility import Visibility
 from memory_plane.plane.access import visible_documents, visible_versions
 from memory_plane.store import feed as store
@@ -35,6 +36,8 @@ class Feed:
     ) -> FeedResponse:
         """Versions captured after position `after`, at most `limit`."""
         tenant = visibility.caller.tenant_id
+        if exclude_generator is not None and not is_storable(exclude_generator):
+            exclude_generator = None  # no agent can have such a name
 
         async def read(conn: Connection, low: int, high: int, wanted: int) -> Sequence[asyncpg.Record]:
             return await store.captured(conn, tenant, low, high, wanted, visibility.scope, exclude_generator)
