@@ -7,9 +7,12 @@ import urllib.request
 from temporalio.client import Client
 
 import worker
+from memory_plane.contracts import names
+from memory_plane.contracts.workflows import SweepInput
 from memory_plane.dev.ports import free_port
 from memory_plane.settings import Settings
 from tests.eventually import eventually
+from tests.observability.test_deploy import ONLY_AFTER_A_FAILURE, SDK
 
 
 def get(port: int, path: str) -> tuple[int, str]:
@@ -39,9 +42,10 @@ async def test_one_port_shows_metrics_and_answers_probes(configured: Settings, c
 
     await eventually(lambda: answers("/readyz"), what="the worker to be ready")
     assert await answers("/healthz")
+    await client.execute_workflow(names.SWEEP, SweepInput(), id="sweep", task_queue=names.QUEUE)
     _, shown = await asyncio.to_thread(get, port, "/metrics")
     assert "memory_embed_pending 0.0" in shown
-    assert "temporal_" in shown
+    assert [name for name in SDK - ONLY_AFTER_A_FAILURE if name not in shown] == []
     assert (await asyncio.to_thread(get, port, "/elsewhere"))[0] == 404
     stop.set()
     await serving
