@@ -48,3 +48,4 @@ CREATE TABLE memory.distill_quarantine (
     retry_requested_at timestamptz,
     PRIMARY KEY (tenant_id, agent_id, version_id)
 );
+CREATE INDEX distill_quarantine_version ON memory.distill_quarantine (version_id);
