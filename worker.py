@@ -19,12 +19,14 @@ from temporalio.workflow import SandboxImportNotificationPolicy as Policy
 from activities.cutover import CutoverActivities
 from activities.distill import DistillActivities
 from activities.failures import ContentFreeFailures
+from activities.host import HostActivities
 from activities.ingest import IngestActivities
 from activities.reconcile import ReconcileActivities
 from activities.reembed import ReembedActivities
 from activities.sweep import SweepActivities
 from activities.transform import TransformActivities
 from activities.widen import WidenActivities
+from api.nexus import MemoryServiceHandler
 from api.starter import TemporalStarter
 from memory_plane import logs
 from memory_plane.contracts.errors import PlaneError
@@ -90,6 +92,7 @@ def build(client: Client, engine: Engine, *, max_cached_workflows: int = 1000) -
     """One worker for orchestration, one for model endpoints, one for back-fills: none waits behind another's work."""
     ingest, reconcile, reembed = IngestActivities(engine), ReconcileActivities(engine), ReembedActivities(engine)
     sweep, widen, distill = SweepActivities(engine), WidenActivities(engine), DistillActivities(engine)
+    host = HostActivities(engine)
     transform, cutover = TransformActivities(engine), CutoverActivities(engine)
     common: dict[str, Any] = {
         "interceptors": [ContentFreeFailures()],
@@ -116,6 +119,10 @@ def build(client: Client, engine: Engine, *, max_cached_workflows: int = 1000) -
                 reembed.prepare,
                 distill.next,
                 distill.settle,
+                host.search,
+                host.add,
+                host.list,
+                host.feed,
                 transform.create,
                 transform.prepare,
                 transform.standing,
@@ -130,6 +137,7 @@ def build(client: Client, engine: Engine, *, max_cached_workflows: int = 1000) -
                 cutover.embed_stragglers,
                 cutover.verify,
             ],
+            nexus_service_handlers=[MemoryServiceHandler(engine)],
             workflow_runner=SANDBOX,
             workflow_failure_exception_types=FAILS_WORKFLOWS,
             max_cached_workflows=max_cached_workflows,

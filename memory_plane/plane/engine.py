@@ -18,6 +18,7 @@ from memory_plane.plane.deriving import Deriving
 from memory_plane.plane.distilling import Distilling
 from memory_plane.plane.embedding import Embedding
 from memory_plane.plane.feed import Feed
+from memory_plane.plane.hosting import Hosting
 from memory_plane.plane.ingesting import Ingesting
 from memory_plane.plane.library import Library
 from memory_plane.plane.ports import GrantStore, HealthChecked, SourceProvider, WorkflowStarter
@@ -57,6 +58,7 @@ class Engine:
     reconciling: Reconciling
     reembedding: Reembedding
     distilling: Distilling
+    hosting: Hosting
     transforms: Transforms
     deriving: Deriving
     reviewing: Reviewing
@@ -94,7 +96,8 @@ class Engine:
             search = Search(pool, settings, access, embedding, models, sources=sources)
             stack.push_async_callback(search.aclose)
             retiring = Retiring(pool, settings)
-            feed = Feed(pool)
+            feed, library = Feed(pool), Library(pool)
+            adding = Adding(capture, embedding, starter, settings)
             yield cls(
                 settings=settings,
                 pool=pool,
@@ -102,9 +105,9 @@ class Engine:
                 starter=starter,
                 access=access,
                 capture=capture,
-                adding=Adding(capture, embedding, starter, settings),
+                adding=adding,
                 embedding=embedding,
-                library=Library(pool),
+                library=library,
                 feed=feed,
                 retention=Retention(pool, access),
                 widening=Widening(pool, access, starter),
@@ -112,6 +115,7 @@ class Engine:
                 ingesting=Ingesting(pool, settings, access, capture),
                 reconciling=Reconciling(pool, starter, retire=[retiring.delete_retired]),
                 reembedding=Reembedding(pool, settings, embedding),
+                hosting=Hosting(access, adding, search, library, feed),
                 distilling=Distilling(pool, settings, access, capture, feed, models, starter),
                 transforms=Transforms(pool, settings, embedding),
                 deriving=Deriving(pool, embedding),
