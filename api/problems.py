@@ -13,6 +13,7 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ConfigDict, Field
 from starlette.responses import Response
 
+from api.parting import Parting
 from memory_plane.contracts.errors import ErrorKind, FieldError, PlaneError
 
 MEDIA_TYPE = "application/problem+json"
@@ -72,6 +73,7 @@ def problem(
     errors: tuple[FieldError, ...] = (),
     headers: Mapping[str, str] | None = None,
     extension: Mapping[str, Any] | None = None,
+    parting: bool = False,
 ) -> Response:
     body: dict[str, Any] = {
         "type": "about:blank",
@@ -86,7 +88,8 @@ def problem(
         body |= extension
     # In ASCII: the name of a refused field may be no Unicode text at all.
     content = json.dumps(body).encode("ascii")
-    return Response(content, status_code=status, media_type=MEDIA_TYPE, headers=dict(headers or {}))
+    kind = Parting if parting else Response
+    return kind(content, status_code=status, media_type=MEDIA_TYPE, headers=dict(headers or {}))
 
 
 def of_error(error: PlaneError) -> Response:
@@ -98,9 +101,10 @@ def of_error(error: PlaneError) -> Response:
         headers["Retry-After"] = str(DEFAULT_RETRY_AFTER)
     if error.kind is ErrorKind.UNAUTHENTICATED:
         headers["WWW-Authenticate"] = 'Bearer realm="memory"'
-    if error.kind is ErrorKind.TOO_LARGE:
+    unread = error.kind is ErrorKind.TOO_LARGE
+    if unread:
         headers["Connection"] = "close"
-    return problem(status, error.code, error.detail, errors=error.errors, headers=headers)
+    return problem(status, error.code, error.detail, errors=error.errors, headers=headers, parting=unread)
 
 
 def of_http_refusal(error: HttpRefusal) -> Response:

@@ -91,6 +91,18 @@ def test_inv_36_a_chunked_body_is_413_once_it_exceeds(quick_to_lose_patience: st
     assert received.startswith(b"HTTP/1.1 413 ")
 
 
+@pytest.mark.parametrize("length", [TEN_MB + 1, 40_000_000])
+def test_inv_36_who_sends_it_all_before_reading_gets_the_413_too(
+    quick_to_lose_patience: str, tenant: str, length: int
+) -> None:
+    with connected(quick_to_lose_patience) as client:
+        client.sendall(head(tenant, f"Content-Length: {length}"))
+        for _ in range(length // 1_000_000):
+            client.sendall(b" " * 1_000_000)
+        client.sendall(b" " * (length % 1_000_000))
+        assert answer(client).startswith(b"HTTP/1.1 413 ")
+
+
 def test_inv_36_a_body_of_10_mb_is_taken(quick_to_lose_patience: str, tenant: str) -> None:
     rest = b'{"title": "T", "text": "%s"}'
     body = rest % (b"word " * ((TEN_MB - len(rest) + 2) // 5))
