@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import Any
 from urllib.parse import urlsplit
+from urllib.request import getproxies
 
 import httpx
 from pydantic_core import from_json
@@ -24,6 +25,7 @@ from memory_plane.models.errors import (
     EndpointTimeout,
     EndpointUnavailable,
 )
+from memory_plane.models.transport import LeanTransport
 from memory_plane.telemetry import metrics, tracing
 
 MAX_REPLY_BYTES = 64 * 1024 * 1024
@@ -57,8 +59,11 @@ class Endpoint:
 
 def http_client(max_connections: int = 64) -> httpx.AsyncClient:
     """The client that all endpoints of a process share. It follows no redirect and retries nothing by itself."""
-    limits = httpx.Limits(max_connections=max_connections, max_keepalive_connections=max_connections)
-    return httpx.AsyncClient(follow_redirects=False, limits=limits, timeout=None)  # noqa: S113 - see post_json
+    if {"http", "https", "all"} & getproxies().keys():
+        limits = httpx.Limits(max_connections=max_connections, max_keepalive_connections=max_connections)
+        return httpx.AsyncClient(follow_redirects=False, limits=limits, timeout=None)  # noqa: S113 - see post_json
+    transport = LeanTransport(max_connections)
+    return httpx.AsyncClient(follow_redirects=False, transport=transport, timeout=None)  # noqa: S113 - see post_json
 
 
 async def post_json(
