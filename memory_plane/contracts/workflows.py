@@ -121,7 +121,10 @@ class PendingResult(Payload):
 
 
 class ProcessInput(Payload):
-    """What a host's processor is given. It reads what it needs through the facade or the client."""
+    """What a host's processor is given. It reads what it needs through the facade or the client.
+
+    The message of an error that it raises is stored in the history of our workflow: it must not quote content.
+    """
 
     tenant_id: Id
     version_id: Id
