@@ -9,6 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
+from functools import lru_cache
 from typing import Any
 from urllib.parse import urlsplit
 from urllib.request import getproxies
@@ -62,8 +63,18 @@ def http_client(max_connections: int = 64) -> httpx.AsyncClient:
     if {"http", "https", "all"} & getproxies().keys():
         limits = httpx.Limits(max_connections=max_connections, max_keepalive_connections=max_connections)
         return httpx.AsyncClient(follow_redirects=False, limits=limits, timeout=None)  # noqa: S113 - see post_json
-    transport = LeanTransport(max_connections)
-    return httpx.AsyncClient(follow_redirects=False, transport=transport, timeout=None)  # noqa: S113 - see post_json
+    return LeanClient(max_connections)
+
+
+class LeanClient(httpx.AsyncClient):
+    """Sends as it is told: no cookies, no credentials of other places, no redirects, no log line for each request."""
+
+    def __init__(self, max_connections: int) -> None:
+        self._lean = LeanTransport(max_connections)
+        super().__init__(transport=self._lean, follow_redirects=False, timeout=None)
+
+    async def send(self, request: httpx.Request, **_: Any) -> httpx.Response:
+        return await self._lean.handle_async_request(request)
 
 
 async def post_json(
@@ -86,7 +97,7 @@ async def _exchange(http: httpx.AsyncClient, endpoint: Endpoint, path: str, payl
     headers = {"content-type": "application/json", "accept": "application/json"}
     if endpoint.api_key is not None:
         headers["authorization"] = f"Bearer {endpoint.api_key}"
-    request = http.build_request("POST", endpoint.base_url + path, content=_encode(payload), headers=headers)
+    request = httpx.Request("POST", _url(endpoint.base_url + path), content=_encode(payload), headers=headers)
     try:
         async with asyncio.timeout(endpoint.timeout):
             response = await http.send(request, stream=True, follow_redirects=False)
@@ -109,6 +120,12 @@ async def _exchange(http: httpx.AsyncClient, endpoint: Endpoint, path: str, payl
             isolable=True,
         ) from None
     return _parse(body, endpoint)
+
+
+@lru_cache(maxsize=256)
+def _url(url: str) -> httpx.URL:
+    """Parsed once: a process speaks to a handful of endpoints."""
+    return httpx.URL(url)
 
 
 def _encode(payload: Any) -> bytes:

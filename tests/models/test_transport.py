@@ -17,7 +17,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
 from memory_plane.models import transport
-from memory_plane.models.endpoint import http_client
+from memory_plane.models.endpoint import LeanClient, http_client
 from memory_plane.models.transport import LeanTransport
 
 Serve = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
@@ -302,4 +302,4 @@ async def test_behind_a_proxy_httpx_goes_its_own_way(
         monkeypatch.delenv(name.upper(), raising=False)
     monkeypatch.setenv(variable, "http://127.0.0.1:9")
     async with http_client() as http:
-        assert isinstance(http._transport, LeanTransport) is lean
+        assert isinstance(http, LeanClient) is lean
