@@ -1,16 +1,24 @@
 """Configuration: one model over the environment and `.env`, validated at start, every problem at once."""
 
+import json
 import os
 from collections.abc import Mapping
-from typing import Any, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, SecretStr, ValidationError, field_validator, model_validator
-from pydantic_settings import BaseSettings, SettingsConfigDict
+from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from memory_plane.contracts.enums import EmbedStyle, RerankStyle
 from memory_plane.contracts.recipe import ChunkRecipe, EmbedRecipe, FusionRecipe, Recipe, RerankRecipe
+from memory_plane.contracts.validation import field_errors
 from memory_plane.contracts.workflows import ProcessorSpec
 from memory_plane.core.base_url import normalize_base_url
+
+_FORMS = {
+    "database_url": "must be set, in the environment or .env, to an address as in postgresql://user:password@host/name",
+    "fts_language": "must be the name of a text search configuration of PostgreSQL, as in english",
+    "distill_agent": "must be 1 to 100 letters, digits, dots, dashes and underscores",
+}
 
 
 class SettingsInvalid(Exception):
@@ -69,13 +77,13 @@ class Settings(BaseSettings):
     distill_model: str | None = None
     distill_api_key: SecretStr | None = None
     distill_timeout_ms: int = Field(60_000, ge=100, le=600_000)
-    distill_tenants: list[str] = []
+    distill_tenants: Annotated[list[str], NoDecode] = []
     """The tenants that a schedule distils; `memory setup distiller` gives the principal its grants in one."""
     distill_principal: str = Field("distiller", min_length=1)
     """As whom the distiller reads and writes: it sees what the grants of this principal allow."""
     distill_agent: str = Field("distiller", pattern=r"^[A-Za-z0-9._-]{1,100}$")
     """The generator id of its claims, and the first part of their external_ref."""
-    distill_processor: ProcessorSpec | None = None
+    distill_processor: Annotated[ProcessorSpec | None, NoDecode] = None
     """A host's own processor, in place of the chat endpoint."""
     distill_claims: bool = False
     """Whether claims of others are distilled too; two distillers that do so feed each other."""
@@ -84,7 +92,7 @@ class Settings(BaseSettings):
     memory_mcp_allow_forget: bool = False
     """Whether the MCP tools at /mcp include memory_forget."""
 
-    memory_processors: dict[str, ProcessorSpec] = {}
+    memory_processors: Annotated[dict[str, ProcessorSpec], NoDecode] = {}
     """What `process` may ask for, by name: {"tagger": {"kind": "activity", "type": …, "task_queue": …}} as JSON."""
 
     memory_embeds_per_second: float | None = Field(None, gt=0)
@@ -94,6 +102,24 @@ class Settings(BaseSettings):
     memory_log_level: Literal["debug", "info", "warning", "error"] = "info"
     memory_build_id: str | None = None
     """With a build id the worker runs under Worker Versioning; the deploy step sets the current version."""
+
+    @field_validator("distill_tenants", "distill_processor", "memory_processors", mode="before")
+    @classmethod
+    def _from_json(cls, value: Any) -> Any:
+        # Here and not in the settings' source, which would end the start with a traceback at the first of them.
+        if not isinstance(value, str):
+            return value
+        try:
+            return json.loads(value)
+        except ValueError:
+            raise ValueError("must be JSON") from None
+
+    @field_validator("database_url", "database_direct_url")
+    @classmethod
+    def _is_postgres(cls, value: SecretStr | None) -> SecretStr | None:
+        if value is not None and not value.get_secret_value().startswith(("postgresql://", "postgres://")):
+            raise ValueError("must be an address as in postgresql://user:password@host/name")
+        return value
 
     @field_validator("embed_base_url", "rerank_base_url", "distill_base_url")
     @classmethod
@@ -165,13 +191,12 @@ class Settings(BaseSettings):
 
 
 def _sentences(error: ValidationError) -> str:
+    found = error.errors(include_url=False, include_input=False)
     lines = []
-    for problem in error.errors(include_url=False, include_input=False, include_context=False):
-        name = ".".join(str(part) for part in problem["loc"]).upper()
-        message = problem["msg"].removeprefix("Value error, ")
-        if problem["type"] == "missing":
-            message = "is required; see `memory config --help` or docs/configuration.md"
-        lines.append(f"{name} {message}".strip())
+    for each in field_errors(found):
+        name, _, within = each.field.partition(".")
+        message = _FORMS.get(each.field, each.message)
+        lines.append(" ".join(part for part in (name.upper(), within, message) if part))
     return "\n".join(lines)
 
 

@@ -60,7 +60,8 @@ def doctor(as_json: AsJson = False) -> None:
     else:
         rows = [(finding.state, finding.part, finding.message) for finding in report.findings]
         print_table(("state", "part", "finding"), rows)
-        out.print(f"waiting to be embedded: {report.embed_pending}; failed: {report.embed_failed}", style="dim")
+        if report.embed_pending is not None:
+            out.print(f"waiting to be embedded: {report.embed_pending}; failed: {report.embed_failed}", style="dim")
     if not report.healthy:
         raise typer.Exit(1)
 

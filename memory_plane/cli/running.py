@@ -37,4 +37,4 @@ def load_settings() -> Any:
     try:
         return Settings.load()
     except SettingsInvalid as problems:
-        fail(f"The configuration is not complete:\n{problems}")
+        fail(f"The configuration cannot be used:\n{problems}")

@@ -34,6 +34,8 @@ _SENTENCES: dict[str, str] = {
     "int_parsing": "must be a whole number",
     "int_from_float": "must be a whole number",
     "int_parsing_size": "must be a whole number of a usual size",
+    "float_type": "must be a number",
+    "float_parsing": "must be a number",
     "list_type": "must be a list",
     "dict_type": "must be an object",
     "model_type": "must be an object",

@@ -256,7 +256,7 @@ async def _together() -> AsyncIterator[asyncio.TaskGroup]:
 async def _connected(address: str) -> Client:
     """A client to a server that is not ours, by the same configuration as worker and API."""
     try:
-        return await connect(Settings.load(_env_file=None, database_url="", temporal_address=address))
+        return await connect(Settings.load(_env_file=None, database_url="postgresql://", temporal_address=address))
     except RuntimeError as failure:
         raise StackError(
             f"Temporal at {address} does not answer; check TEMPORAL_ADDRESS, or unset it to start one here."

@@ -38,8 +38,9 @@ class Finding:
 @dataclass
 class Report:
     findings: list[Finding] = field(default_factory=list)
-    embed_pending: int = 0
-    embed_failed: int = 0
+    embed_pending: int | None = None
+    """Of all tenants; None where the database did not tell."""
+    embed_failed: int | None = None
 
     @property
     def healthy(self) -> bool:
