@@ -72,7 +72,7 @@ class FusionRecipe(RecipeModel):
     """
 
     method: Literal["convex", "rrf"] = "convex"
-    lexical_weight: float = Field(0.5, ge=0.0, le=1.0)
+    lexical_weight: float = Field(0.55, ge=0.0, le=1.0)
     neighbour_weight: float = Field(0.0, ge=0.0, le=1.0)
     surroundings_weight: float = Field(0.3, ge=0.0, le=1.0)
     k: int = Field(60, ge=1, le=1000)

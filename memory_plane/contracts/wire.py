@@ -139,6 +139,8 @@ class SearchRequest(BaseModel):
     generation: str | None = None
     as_of: IsoTime | None = None
     attributes: dict[str, Any] | None = None
+    passages: Annotated[int, Whole(0, 5)] = 0
+    """So many whole passages of each document come with its hit: what an agent reads without a call for each."""
     explain: bool = False
 
 
@@ -173,6 +175,15 @@ class Attribution(Response):
     channels: list[str]
 
 
+class Passage(Response):
+    """A chunk of the document: `text` is its source text from `start` to `end`. Scores of one page compare."""
+
+    text: str
+    start: int
+    end: int
+    score: float
+
+
 class SearchItem(Response):
     document_id: str
     title: str
@@ -182,6 +193,7 @@ class SearchItem(Response):
     citation: Citation
     updated_at: datetime | None = None
     attribution: Attribution | None = None
+    passages: list[Passage] | None = None
     explain: dict[str, Any] | None = None
 
 

@@ -12,6 +12,8 @@ from dataclasses import dataclass
 FALLOFF = (1.0, 0.67, 0.5, 0.33, 0.23, 0.17)
 """Share of a neighbour's score by its distance, in documents, relative to the recipe's weight."""
 REACH = len(FALLOFF)
+MAX_CHUNKS = 2
+"""A document of more chunks speaks for itself: measured, what stands around it only blurs whole chat sessions."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -133,7 +133,7 @@ def _explained(found: Retrieved | None, run: SearchRun) -> dict[str, object]:
                 "pairs": len(scene.plan.pairs),
             },
             "candidates": {
-                name: None if channel is None else len(channel.scores)
+                name: None if channel is None else len(channel.documents)
                 for name, channel in (("lexical", found.lexical), ("dense", found.dense))
             },
         }

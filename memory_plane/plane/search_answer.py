@@ -38,6 +38,7 @@ def local_item(hit: Hit, query: ParsedQuery) -> SearchItem:
             derived_from=list(hit.sources),
             channels=list(hit.channels),
         ),
+        passages=list(hit.passages) or None,
         explain=dict(hit.explain) or None,
     )
 

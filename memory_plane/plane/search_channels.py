@@ -2,6 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from memory_plane.core.visibility import Visibility
 from memory_plane.plane.access import visible_versions
@@ -15,20 +16,29 @@ ROWS_A_DOCUMENT = 2
 GROWTH = 4
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Found:
     """A channel's visible candidates, best first. `incomplete`: the deadline came before it was through."""
 
     candidates: tuple[Candidate, ...]
     incomplete: bool = False
 
-    @property
+    @cached_property
     def scores(self) -> dict[str, float]:
+        """By chunk; of a chunk that came more than once (it is embedded as windows), the best."""
+        return _best((candidate.chunk_id, candidate.score) for candidate in self.candidates)
+
+    @cached_property
+    def documents(self) -> dict[str, float]:
         """The best score of each document."""
-        best: dict[str, float] = {}
-        for candidate in self.candidates:
-            best[candidate.document_id] = max(best.get(candidate.document_id, candidate.score), candidate.score)
-        return best
+        return _best((candidate.document_id, candidate.score) for candidate in self.candidates)
+
+
+def _best(scored: Iterable[tuple[str, float]]) -> dict[str, float]:
+    best: dict[str, float] = {}
+    for key, score in scored:
+        best[key] = max(best.get(key, score), score)
+    return best
 
 
 async def gather(conn: Connection, fetch: Fetch, visibility: Visibility, wanted: int, run: SearchRun) -> Found:

@@ -6,9 +6,10 @@ from datetime import datetime
 
 from memory_plane.contracts.enums import Degraded
 from memory_plane.contracts.recipe import Recipe, RerankRecipe
+from memory_plane.contracts.wire import Passage
 from memory_plane.core.boosts import BoostFacts
 from memory_plane.core.diversity import diversified
-from memory_plane.core.fusion import DENSE_DEPTH, LEXICAL_DEPTH, fuse, normalized, ranks
+from memory_plane.core.fusion import fuse, ranks
 from memory_plane.core.ranking import RankedDocument, boosted, followed_by
 from memory_plane.core.surroundings import StreamPlace, lifted
 from memory_plane.core.visibility import Visibility
@@ -21,13 +22,18 @@ from memory_plane.plane.search_request import SearchPlan
 from memory_plane.plane.search_retrieve import Retrieved
 from memory_plane.plane.search_run import SearchRun
 from memory_plane.settings import Settings
-from memory_plane.store.candidates import Candidate
 from memory_plane.store.database import Connection, Pool, connection
-from memory_plane.store.search_rows import HitRow, active_documents, chunk_vectors, hits
+from memory_plane.store.search_rows import HitRow, active_documents, chunk_texts, chunk_vectors, hits
 
 RERANKED = 50
 RERANK_SHARE = 0.6
 LEAST_POOL = 20
+
+
+@dataclass(frozen=True, slots=True)
+class ScoredChunk:
+    chunk_id: str
+    score: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +48,7 @@ class Hit:
     sources: tuple[str, ...]
     lexical_relevance: float
     rerank_score: float | None
+    passages: tuple[Passage, ...] = ()
     explain: Mapping[str, object] = field(default_factory=dict)
 
 
@@ -63,17 +70,15 @@ class Ranker:
     ) -> list[Hit]:
         """The page, best first."""
         recipe = found.scene.recipe
-        lexical, dense = _scores(found.lexical), _scores(found.dense)
-        fused = fuse(recipe.fusion, lexical, dense)
-        if not fused:
+        best = best_chunks(recipe, found.lexical, found.dense)
+        if not best:
             return []
-        chunks = representatives(recipe, found.lexical, found.dense)
         with run.timed("load"):
             async with connection(self._pool) as conn:
-                rows = await hits(conn, visibility.caller.tenant_id, chunks.values())
+                rows = await hits(conn, visibility.caller.tenant_id, [chunks[0].chunk_id for chunks in best.values()])
                 relations = await _relations(conn, visibility, rows)
         by_document = {row.document_id: row for row in rows}
-        fused = {document: score for document, score in fused.items() if document in by_document}
+        fused = {document: best[document][0].score for document in by_document}
         active = _surrounded(fused, rows, recipe, plan)
         order = sorted(active, key=lambda document: (-active[document], *_newest(by_document[document])))
         with run.timed("rerank"):
@@ -83,24 +88,39 @@ class Ranker:
         if recipe.mmr_lambda < 1.0 and found.target is not None:
             with run.timed("diversity"):
                 ranked = await self._diverse(ranked, plan, visibility, found, by_document)
+        page = ranked[: plan.limit]
+        passages = await self._passages(plan, visibility, {item.document_id: best[item.document_id] for item in page})
         return [
             Hit(
                 row=(row := by_document[item.document_id]),
                 ranked=item,
-                channels=tuple(
-                    name
-                    for name, scores in (("lexical", lexical), ("dense", dense))
-                    if item.document_id in (scores or {})
-                ),
+                channels=_channels(found, item.document_id),
                 supports=relations.supports[row.version_id],
                 contradicts=relations.contradicts[row.version_id],
                 sources=tuple(source for source in row.sources if source in relations.visible),
-                lexical_relevance=_lexical_relevance(found, item.document_id, lexical),
+                lexical_relevance=_lexical_relevance(found, item.document_id),
                 rerank_score=judged.get(item.document_id) if judged else None,
-                explain=_explained(item, fused, active, lexical, dense, judged) if plan.explain else {},
+                passages=passages.get(item.document_id, ()),
+                explain=_explained(item, fused, active, found, judged) if plan.explain else {},
             )
-            for item in ranked[: plan.limit]
+            for item in page
         ]
+
+    async def _passages(
+        self, plan: SearchPlan, visibility: Visibility, best: Mapping[str, Sequence[ScoredChunk]]
+    ) -> dict[str, tuple[Passage, ...]]:
+        """The texts of each document's best chunks, where they were asked for."""
+        if plan.passages == 0:
+            return {}
+        wanted = {document: chunks[: plan.passages] for document, chunks in best.items()}
+        async with connection(self._pool) as conn:
+            texts = await chunk_texts(
+                conn, visibility.caller.tenant_id, [chunk.chunk_id for chunks in wanted.values() for chunk in chunks]
+            )
+        return {
+            document: tuple(_passage(texts[chunk.chunk_id], chunk.score) for chunk in chunks if chunk.chunk_id in texts)
+            for document, chunks in wanted.items()
+        }
 
     async def recent(self, plan: SearchPlan, visibility: Visibility, found: Retrieved, now: datetime) -> list[Hit]:
         """A page without a query: the documents last seen, in that order."""
@@ -182,33 +202,33 @@ class Ranker:
         return [*(known[document] for document in order), *rest]
 
 
-def _scores(found: Found | None) -> dict[str, float] | None:
-    return None if found is None else found.scores
-
-
-def representatives(recipe: Recipe, lexical: Found | None, dense: Found | None) -> dict[str, str]:
-    """By document the chunk to show: the best of the channel that did more for the document's score."""
-    weight = recipe.fusion.lexical_weight
-    share: dict[str, float] = {}
-    chunk: dict[str, str] = {}
-    for found, part, depth, floor in ((lexical, weight, LEXICAL_DEPTH, 0.0), (dense, 1.0 - weight, DENSE_DEPTH, None)):
-        if found is None:
-            continue
-        relative = normalized(found.scores, depth=depth, floor=floor)
-        for document, candidate in _best(found.candidates).items():
-            if part * relative[document] > share.get(document, -1.0):
-                share[document] = part * relative[document]
-                chunk[document] = candidate.chunk_id
-    return chunk
-
-
-def _best(candidates: Sequence[Candidate]) -> dict[str, Candidate]:
-    best: dict[str, Candidate] = {}
-    for candidate in candidates:
-        known = best.get(candidate.document_id)
-        if known is None or (-candidate.score, candidate.chunk_id) < (-known.score, known.chunk_id):
-            best[candidate.document_id] = candidate
+def best_chunks(recipe: Recipe, lexical: Found | None, dense: Found | None) -> dict[str, list[ScoredChunk]]:
+    """By document its chunks, the best first: a document is as relevant as the best of them."""
+    fused = fuse(
+        recipe.fusion,
+        None if lexical is None else lexical.scores,
+        None if dense is None else dense.scores,
+    )
+    document_of = {
+        candidate.chunk_id: candidate.document_id
+        for found in (lexical, dense)
+        if found is not None
+        for candidate in found.candidates
+    }
+    best: dict[str, list[ScoredChunk]] = {}
+    for chunk_id, score in sorted(fused.items(), key=lambda item: (-item[1], item[0])):
+        best.setdefault(document_of[chunk_id], []).append(ScoredChunk(chunk_id, score))
     return best
+
+
+def _passage(chunk: tuple[str, int, int], score: float) -> Passage:
+    text, start, end = chunk
+    return Passage(text=text, start=start, end=end, score=score)
+
+
+def _channels(found: Retrieved, document: str) -> tuple[str, ...]:
+    channels = (("lexical", found.lexical), ("dense", found.dense))
+    return tuple(name for name, channel in channels if channel is not None and document in channel.documents)
 
 
 def _surrounded(
@@ -269,22 +289,21 @@ async def _relations(conn: Connection, visibility: Visibility, rows: Sequence[Hi
     )
 
 
-def _lexical_relevance(found: Retrieved, document: str, lexical: Mapping[str, float] | None) -> float:
+def _lexical_relevance(found: Retrieved, document: str) -> float:
     """How much of what the query asks the document says, 1 for each term once; see core.evidence."""
-    if not lexical or document not in lexical:
+    if found.lexical is None or document not in found.lexical.documents:
         return 0.0
     if found.scene.recipe.fusion.lexical == "and":
         return 1.0
     total = found.scene.plan.total_weight
-    return min(1.0, lexical[document] / total) if total > 0.0 else 0.0
+    return min(1.0, found.lexical.documents[document] / total) if total > 0.0 else 0.0
 
 
 def _explained(
     item: RankedDocument,
     fused: Mapping[str, float],
     active: Mapping[str, float],
-    lexical: Mapping[str, float] | None,
-    dense: Mapping[str, float] | None,
+    found: Retrieved,
     judged: Mapping[str, float] | None,
 ) -> dict[str, object]:
     document = item.document_id
@@ -299,9 +318,9 @@ def _explained(
             "product": item.boosts.product,
         },
     }
-    for name, scores in (("lexical", lexical), ("dense", dense)):
-        if scores and document in scores:
-            explained[name] = {"rank": ranks(scores)[document], "score": scores[document]}
+    for name, channel in (("lexical", found.lexical), ("dense", found.dense)):
+        if channel is not None and document in channel.documents:
+            explained[name] = {"rank": ranks(channel.documents)[document], "score": channel.documents[document]}
     if judged and document in judged:
         explained["rerank"] = judged[document]
     return explained

@@ -32,6 +32,7 @@ class SearchPlan:
     generation: str | None
     as_of: datetime | None
     include_evidence: bool
+    passages: int
     explain: bool
 
     @property
@@ -79,6 +80,7 @@ def checked(
         generation=request.generation,
         as_of=request.as_of,
         include_evidence=request.include_evidence,
+        passages=request.passages,
         explain=request.explain,
     )
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memory_plane.contracts.enums import CreatedByKind, Lineage, Provenance, TemporalClass
-from memory_plane.core.surroundings import REACH
+from memory_plane.core.surroundings import MAX_CHUNKS, REACH
 from memory_plane.store.candidates import Candidate, candidates, eligible_sql
 from memory_plane.store.database import Connection
 from memory_plane.store.eligible import Eligibility
@@ -84,11 +84,12 @@ WITH hit AS MATERIALIZED (
     SELECT c.id AS chunk_id, c.text, d.id AS document_id, d.adapter, d.external_ref, v.title, v.kind, d.last_seen_at,
            v.id AS version_id, v.version, v.authority, v.temporal_class, v.provenance, v.source_class,
            v.created_by_kind, v.generator_agent_id, v.occurred_at, v.valid_until, d.stream, d.occurred_at AS at,
-           CASE WHEN v.source_class <> 'derived' THEN d.stream END AS lane
+           CASE WHEN v.source_class <> 'derived' AND r.chunk_count <= {MAX_CHUNKS} THEN d.stream END AS lane
     FROM unnest($2::text[]) AS wanted (id)
     JOIN memory.chunk c ON c.tenant_id = $1 AND c.id = wanted.id
     JOIN memory.version v ON v.tenant_id = $1 AND v.id = c.version_id
     JOIN memory.document d ON d.tenant_id = $1 AND d.id = v.document_id
+    LEFT JOIN memory.derivation r ON r.version_id = v.id AND r.generation_id = c.generation_id
 ), placed AS (
     SELECT hit.*, lag(at) OVER lanes AS before_at, lag(document_id) OVER lanes AS before_id
     FROM hit WINDOW lanes AS (PARTITION BY lane ORDER BY at, document_id)
@@ -160,6 +161,16 @@ async def active_documents(conn: Connection, tenant_id: str, version_ids: Collec
         list(version_ids),
     )
     return {row["id"]: row["document_id"] for row in rows}
+
+
+async def chunk_texts(conn: Connection, tenant_id: str, chunk_ids: Sequence[str]) -> dict[str, tuple[str, int, int]]:
+    """Text, start and end of these chunks."""
+    rows = await conn.fetch(
+        "SELECT id, text, span_start, span_end FROM memory.chunk WHERE tenant_id = $1 AND id = ANY ($2::text[])",
+        tenant_id,
+        list(chunk_ids),
+    )
+    return {row["id"]: (row["text"], row["span_start"], row["span_end"]) for row in rows}
 
 
 async def chunk_vectors(
