@@ -125,8 +125,10 @@ async def apply_one(client: Client, wanted: Declared) -> None:
 
 
 async def register_search_attributes(client: Client) -> None:
-    """Register what workflows are found by, unless they are. Raises RPCError (a RuntimeError) where the server does not
-    let us: then an operator does it with the server's own tools."""
+    """Register what workflows are found by, unless they are.
+
+    Raises RPCError where the server does not let us: then an operator does it with the server's own tools.
+    """
     known = await client.operator_service.list_search_attributes(
         ListSearchAttributesRequest(namespace=client.namespace)
     )

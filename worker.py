@@ -12,6 +12,7 @@ from typing import Any
 from pydantic import ValidationError
 from temporalio.client import Client
 from temporalio.common import VersioningBehavior
+from temporalio.service import RPCError
 from temporalio.worker import Worker, WorkerDeploymentConfig, WorkerDeploymentVersion
 from temporalio.worker.workflow_sandbox import SandboxedWorkflowRunner, SandboxRestrictions
 from temporalio.workflow import SandboxImportNotificationPolicy as Policy
@@ -37,7 +38,7 @@ from memory_plane.plane.starting import broken_indexes_rebuilt, database_fits, e
 from memory_plane.settings import Settings, SettingsInvalid
 from memory_plane.store.fts_language import FtsLanguageMismatch
 from memory_plane.telemetry import door, tracing
-from memory_plane.temporal import connect, telemetry_runtime
+from memory_plane.temporal import connect, telemetry_runtime, trouble
 from schedules import register_search_attributes
 from workflows.demote import DemoteWorkflow
 from workflows.distiller import DistillerWorkflow
@@ -187,7 +188,7 @@ async def serve(settings: Settings, stop: asyncio.Event) -> None:
         engine = await stack.enter_async_context(Engine.open(settings, starter=starter))
         if not await _until(stop, lambda: database_fits(engine)):
             return
-        await _register_attributes(client)
+        await _register_attributes(client, settings)
         for chore in (engine_model_registered(engine), broken_indexes_rebuilt(engine)):
             stack.callback(asyncio.create_task(chore).cancel)
         stack.callback(asyncio.create_task(backlog.watch(engine.pool)).cancel)
@@ -249,11 +250,11 @@ async def _until(stop: asyncio.Event, attempt: Callable[[], Any]) -> bool:
     return False
 
 
-async def _register_attributes(client: Client) -> None:
+async def _register_attributes(client: Client, settings: Settings) -> None:
     try:
         await register_search_attributes(client)
-    except RuntimeError as refusal:
-        _log.warning("search attributes could not be registered (%s); let an operator run memory setup", refusal)
+    except RPCError as problem:
+        _log.warning("search attributes could not be registered: %s", trouble(settings, problem))
 
 
 async def main() -> int:

@@ -4,6 +4,7 @@ from temporalio.client import Client
 from temporalio.contrib.pydantic import pydantic_data_converter
 from temporalio.envconfig import ClientConfig, ClientConnectConfig
 from temporalio.runtime import PrometheusConfig, Runtime, TelemetryConfig
+from temporalio.service import RPCError, RPCStatusCode
 
 from memory_plane.settings import Settings
 from memory_plane.telemetry import tracing
@@ -40,6 +41,22 @@ def connection_options(settings: Settings) -> ClientConnectConfig:
     if "tls" not in options:
         options["tls"] = settings.temporal_tls or settings.temporal_api_key is not None
     return options
+
+
+def trouble(settings: Settings, problem: Exception) -> str:
+    """What is wrong with Temporal, and the way out, from what `connect` or a call raised: a sentence for operators."""
+    here = f"Temporal at {settings.temporal_address}"
+    if not isinstance(problem, RPCError):
+        return f"{here} cannot be reached; check TEMPORAL_ADDRESS, and that it runs."
+    if problem.status is RPCStatusCode.NOT_FOUND:
+        namespace = settings.temporal_namespace
+        return (
+            f"{here} has no namespace {namespace}; check TEMPORAL_NAMESPACE, "
+            f"or make it: temporal operator namespace create -n {namespace}"
+        )
+    if problem.status in (RPCStatusCode.PERMISSION_DENIED, RPCStatusCode.UNAUTHENTICATED):
+        return f"{here} does not let us do this; check TEMPORAL_API_KEY and what it may do."
+    return f"{here} did not take it ({problem.status.name}); try again."
 
 
 def telemetry_runtime(metrics_port: int | None) -> Runtime | None:

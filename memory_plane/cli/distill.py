@@ -33,10 +33,11 @@ def run_distiller(
     settings = load_settings()
 
     from temporalio.common import WorkflowIDConflictPolicy
+    from temporalio.service import RPCError
 
     from memory_plane.contracts import names
     from memory_plane.contracts.distilling import DistillerInput, DistillerResult
-    from memory_plane.temporal import connect
+    from memory_plane.temporal import connect, trouble
 
     workflow_id = names.distiller_id(tenant, settings.distill_agent)
 
@@ -56,8 +57,8 @@ def run_distiller(
 
     try:
         result = run(start())
-    except RuntimeError as problem:
-        fail(f"Temporal at {settings.temporal_address} did not take the start ({type(problem).__name__}).")
+    except (RPCError, RuntimeError) as problem:
+        fail(trouble(settings, problem))
     counts = {} if result is None else result.model_dump()
     if as_json:
         print_json({"workflowId": workflow_id, **counts})

@@ -29,7 +29,7 @@ def reembed(
 
     from memory_plane.contracts import names
     from memory_plane.contracts.workflows import ReembedInput, ReembedResult
-    from memory_plane.temporal import connect
+    from memory_plane.temporal import connect, trouble
 
     async def started() -> ReembedResult | None:
         client = await connect(settings)
@@ -55,7 +55,7 @@ def reembed(
         reason = failure.cause.__cause__ or failure.cause
         fail(getattr(reason, "message", None) or str(reason))
     except (RPCError, RuntimeError) as problem:
-        fail(f"Temporal at {settings.temporal_address} did not take it ({type(problem).__name__}).")
+        fail(trouble(settings, problem))
     if as_json:
         print_json({"workflowId": names.reembed_id(tenant), **(result.model_dump() if result else {})})
     elif result is None:

@@ -85,12 +85,14 @@ def distiller(
 
 
 def _with_temporal(settings: Any, work: Any) -> Any:
-    from memory_plane.temporal import connect
+    from temporalio.service import RPCError
+
+    from memory_plane.temporal import connect, trouble
 
     async def within() -> Any:
         return await work(await connect(settings))
 
     try:
         return run(within())
-    except RuntimeError as problem:
-        fail(f"Temporal at {settings.temporal_address} did not take the setup ({problem}); check TEMPORAL_ADDRESS.")
+    except (RPCError, RuntimeError) as problem:
+        fail(trouble(settings, problem))

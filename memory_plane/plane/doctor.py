@@ -21,7 +21,7 @@ from memory_plane.store import diagnosis
 from memory_plane.store.database import Connection, open_pool
 from memory_plane.store.fts_language import FtsLanguageMismatch, verify_fts_language
 from memory_plane.store.migrate import MigrationFailed, pending
-from memory_plane.temporal import connect
+from memory_plane.temporal import connect, trouble
 
 State = Literal["ok", "warn", "fail"]
 
@@ -158,8 +158,7 @@ async def _temporal(settings: Settings, report: Report) -> None:
         report.note(
             "temporal",
             "fail",
-            f"{settings.temporal_address} cannot be reached ({type(problem).__name__}); adds still work and are "
-            "ingested later. Check TEMPORAL_ADDRESS.",
+            f"{trouble(settings, problem)} Meanwhile adds still work and are ingested later.",
         )
         return
     wanted = (names.ATTRIBUTE_TENANT, names.ATTRIBUTE_GENERATION, names.ATTRIBUTE_STAGE)

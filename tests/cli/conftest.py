@@ -3,9 +3,10 @@
 import asyncio
 import json
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import pytest
@@ -54,8 +55,10 @@ def memory(stack: DevStack, tmp_path: Path) -> Memory:
         "XDG_CACHE_HOME": str(tmp_path / "cache"),
     }
 
-    async def run(*arguments: str, stdin: str = "", without: tuple[str, ...] = ()) -> Ended:
-        kept = {name: value for name, value in environment.items() if name not in without}
+    async def run(
+        *arguments: str, stdin: str = "", without: tuple[str, ...] = (), more: Mapping[str, str] = MappingProxyType({})
+    ) -> Ended:
+        kept = {name: value for name, value in environment.items() if name not in without} | dict(more)
         return await run_memory(*arguments, environment=kept, cwd=tmp_path, stdin=stdin)
 
     return run

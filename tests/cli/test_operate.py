@@ -29,3 +29,23 @@ async def test_commands_that_speak_to_temporal_end_cleanly_each_time(memory: Mem
     codes = [(await memory("setup", "--json")).code for _ in range(5)]
     assert codes == [0] * 5
     assert (await memory("migrate", "--json")).json == {"applied": []}
+
+
+async def test_a_namespace_that_is_not_there_is_a_sentence_with_a_way_out(memory: Memory) -> None:
+    elsewhere = {"TEMPORAL_NAMESPACE": "nowhere"}
+    for arguments in (("setup",), ("reembed", "--tenant", "acme")):
+        ended = await memory(*arguments, more=elsewhere)
+        assert ended.code == 1
+        assert "has no namespace nowhere; check TEMPORAL_NAMESPACE" in ended.err
+        assert "Traceback" not in ended.err
+
+
+async def test_temporal_down_is_a_sentence_with_a_way_out(memory: Memory) -> None:
+    ended = await memory("setup", more={"TEMPORAL_ADDRESS": "127.0.0.1:1"})
+    assert ended.code == 1
+    assert ended.err.strip() == ("Temporal at 127.0.0.1:1 cannot be reached; check TEMPORAL_ADDRESS, and that it runs.")
+
+
+async def test_doctor_tells_no_backlog_that_it_could_not_read(memory: Memory) -> None:
+    ended = await memory("doctor", "--json", more={"DATABASE_URL": "postgresql://u@127.0.0.1:1/d"})
+    assert ended.json["embed"] == {"pending": None, "failed": None}
