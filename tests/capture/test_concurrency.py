@@ -101,7 +101,7 @@ async def test_the_first_adds_of_a_fresh_tenant_share_one_generation(settings: S
 
 async def test_captures_over_overlapping_entities_meet_no_deadlock(wide_memory: Memory, connect: Connect) -> None:
     names = [{"kind": "person", "identifier": f"p{n}"} for n in range(12)]
-    shuffler = random.Random(7)  # noqa: S311
+    shuffler = random.Random(7)
 
     async def capture(n: int) -> Captured:
         entities = shuffler.sample(names, 8)
@@ -118,7 +118,7 @@ async def test_captures_over_overlapping_entities_meet_no_deadlock(wide_memory: 
 
 
 async def test_a_random_mixed_load_ends_with_every_answer_true(wide_memory: Memory, connect: Connect) -> None:
-    shuffler = random.Random(11)  # noqa: S311
+    shuffler = random.Random(11)
     refs = [f"note {n}" for n in range(4)]
     seeds = [await wide_memory.add(external_ref=ref) for ref in refs]
 
