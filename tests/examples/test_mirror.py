@@ -12,6 +12,7 @@ import asyncpg
 import pytest
 
 from memory_plane.client import AsyncMemoryClient
+from memory_plane.contracts.wire import AddResponse
 from memory_plane.dev.checkout import checkout
 from memory_plane.dev.child import Child, Command
 from memory_plane.dev.stack import DevStack
@@ -131,5 +132,19 @@ async def test_killed_again_and_again_it_ends_as_the_tenant_is(
             return mirrored(file) == expected
 
         await eventually(same, what="the mirror to be what the tenant is")
+
+        # A claim goes with the sight of its source, which is the only one of the two that the feed names.
+        async def kettle(*tags: str) -> AddResponse:
+            return await memory.add("Kettle", "It is blue.", external_ref="mirror-kettle", access_tags=list(tags))
+
+        source = await kettle(TEAM)
+        claim = await memory.add("Claim", "There is a kettle.", derived_from=[source.version_id])
+
+        async def there() -> bool:
+            return {source.document_id, claim.document_id} <= set(mirrored(file))
+
+        await eventually(there, what="note and claim to be mirrored")
+        await kettle()
+        await eventually(same, what="both to be gone from the mirror")
     finally:
         await child.stop()
