@@ -228,6 +228,7 @@ def report(results: dict[tuple[str, int], list[Measure]], rounds: int) -> bool:
     rows = {}
     for (name, callers), found in results.items():
         rows[f"{name}, {callers} caller{'s' if callers > 1 else ''}"] = {
+            "p10 ms": round(1000 * statistics.median(each.percentile(0.1) for each in found), 2),
             "p50 ms": round(1000 * statistics.median(each.percentile(0.5) for each in found), 2),
             "p95 ms": round(1000 * statistics.median(each.percentile(0.95) for each in found), 2),
             "adds/s": round(statistics.median(each.rate for each in found)),

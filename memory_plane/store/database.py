@@ -28,6 +28,13 @@ LOCK_ATTEMPTS = 5
 LONGEST_PAUSE = 0.1
 """Seconds between two of them, at most."""
 
+SAME = "IS NOT DISTINCT FROM"
+"""How a statement that finds its rows by id compares the tenant: as `=` does, but served by no index.
+
+A plan made while tables are still small takes an index on (tenant_id, …) for as good as the primary key. It is kept
+for long, and reads the whole tenant, once for each row that is wanted.
+"""
+
 LOCK_CONFLICTS = (
     asyncpg.DeadlockDetectedError,
     asyncpg.LockNotAvailableError,

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from memory_plane.contracts.enums import FeedEventKind
-from memory_plane.store.database import Connection
+from memory_plane.store.database import SAME, Connection
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +23,7 @@ async def append_events(conn: Connection, tenant_id: str, events: Sequence[Event
     if not events:
         return []
     last: int = await conn.fetchval(
-        """
+        f"""
         WITH counter AS (
             INSERT INTO memory.tenant_counter AS c (tenant_id, position) VALUES ($1, cardinality($2::text[]))
             ON CONFLICT (tenant_id) DO UPDATE SET position = c.position + excluded.position
@@ -37,10 +37,10 @@ async def append_events(conn: Connection, tenant_id: str, events: Sequence[Event
             SELECT $1, position, kind, document_id, version_id, clock_timestamp() FROM event
         ), positioned AS (
             UPDATE memory.version v SET feed_position = event.position
-            FROM event WHERE event.kind = 'captured' AND v.tenant_id = $1 AND v.id = event.version_id
+            FROM event WHERE event.kind = 'captured' AND v.tenant_id {SAME} $1 AND v.id = event.version_id
         )
         SELECT position FROM counter
-        """,
+        """,  # noqa: S608 - built from constants
         tenant_id,
         [event.kind.value for event in events],
         [event.document_id for event in events],

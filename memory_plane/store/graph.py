@@ -1,6 +1,6 @@
 """The light graph: entities that captures name, and edges from documents and versions."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from memory_plane.contracts.enums import EdgeRel, EndpointType
@@ -44,14 +44,17 @@ async def keep_entities(
     )
 
 
-async def _share(conn: Connection, tenant_id: str, names: Collection[EntityName]) -> dict[EntityName, str]:
+async def _share(conn: Connection, tenant_id: str, names: Sequence[EntityName]) -> dict[EntityName, str]:
+    """One index look-up a name, in the order given, which is how they are locked."""
     rows = await conn.fetch(
         """
-        SELECT e.id, e.kind, e.identifier
+        SELECT e.id, wanted.kind, wanted.identifier
         FROM unnest($2::text[], $3::text[]) AS wanted (kind, identifier)
-        JOIN memory.entity e ON e.tenant_id = $1 AND e.kind = wanted.kind AND e.identifier = wanted.identifier
-        ORDER BY e.kind, e.identifier
-        FOR KEY SHARE OF e
+        CROSS JOIN LATERAL (
+            SELECT id FROM memory.entity
+            WHERE tenant_id = $1 AND kind = wanted.kind AND identifier = wanted.identifier
+            FOR KEY SHARE
+        ) AS e
         """,
         tenant_id,
         [kind for kind, _ in names],

@@ -11,7 +11,7 @@ from itertools import groupby
 import asyncpg
 
 from memory_plane.contracts.errors import Conflict
-from memory_plane.store.database import Connection
+from memory_plane.store.database import SAME, Connection
 
 KEY_WAIT_MS = 3_000
 """How long a second request with the same idempotency key waits for the first."""
@@ -113,8 +113,8 @@ def _key_in_use() -> Conflict:
 async def _lock_rows(conn: Connection, tenant_id: str, document_ids: Collection[str], strength: str) -> set[str]:
     rows = await conn.fetch(
         f"""
-        SELECT id FROM memory.document WHERE tenant_id = $1 AND id = ANY ($2::text[]) ORDER BY id {strength}
-        """,  # noqa: S608 - one of two constants
+        SELECT id FROM memory.document WHERE tenant_id {SAME} $1 AND id = ANY ($2::text[]) ORDER BY id {strength}
+        """,  # noqa: S608 - built from constants
         tenant_id,
         list(document_ids),
     )

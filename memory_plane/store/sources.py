@@ -4,7 +4,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 
 from memory_plane.contracts.enums import VersionStatus
-from memory_plane.store.database import Connection
+from memory_plane.store.database import SAME, Connection
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,15 +28,15 @@ async def targets(conn: Connection, tenant_id: str, ids: Collection[str]) -> dic
     Where an id leads never changes, so no lock is needed to ask.
     """
     rows = await conn.fetch(
-        """
-        SELECT id, document_id, id AS version_id FROM memory.version WHERE tenant_id = $1 AND id = ANY ($2::text[])
+        f"""
+        SELECT id, document_id, id AS version_id FROM memory.version WHERE tenant_id {SAME} $1 AND id = ANY ($2::text[])
         UNION ALL
-        SELECT id, id, NULL FROM memory.document WHERE tenant_id = $1 AND id = ANY ($2::text[])
+        SELECT id, id, NULL FROM memory.document WHERE tenant_id {SAME} $1 AND id = ANY ($2::text[])
         UNION ALL
-        SELECT id, document_id, version_id FROM memory.chunk WHERE tenant_id = $1 AND id = ANY ($2::text[])
+        SELECT id, document_id, version_id FROM memory.chunk WHERE tenant_id {SAME} $1 AND id = ANY ($2::text[])
         UNION ALL
-        SELECT id, NULL, NULL FROM memory.entity WHERE tenant_id = $1 AND id = ANY ($2::text[])
-        """,
+        SELECT id, NULL, NULL FROM memory.entity WHERE tenant_id {SAME} $1 AND id = ANY ($2::text[])
+        """,  # noqa: S608 - built from constants
         tenant_id,
         list(ids),
     )
@@ -46,11 +46,11 @@ async def targets(conn: Connection, tenant_id: str, ids: Collection[str]) -> dic
 async def referred(conn: Connection, tenant_id: str, version_ids: Collection[str]) -> dict[str, ReferredVersion]:
     """Those that exist, as they are now; to be read under their documents' locks."""
     rows = await conn.fetch(
-        """
+        f"""
         SELECT v.id, v.status, d.access_tags
-        FROM memory.version v JOIN memory.document d ON d.tenant_id = $1 AND d.id = v.document_id
-        WHERE v.tenant_id = $1 AND v.id = ANY ($2::text[])
-        """,
+        FROM memory.version v JOIN memory.document d ON d.tenant_id {SAME} $1 AND d.id = v.document_id
+        WHERE v.tenant_id {SAME} $1 AND v.id = ANY ($2::text[])
+        """,  # noqa: S608 - built from constants
         tenant_id,
         list(version_ids),
     )

@@ -15,7 +15,7 @@ from pgvector import HalfVector
 
 from memory_plane.contracts.errors import Invalid
 from memory_plane.contracts.recipe import MAX_DIMS, MIN_DIMS
-from memory_plane.store.database import Connection
+from memory_plane.store.database import SAME, Connection
 
 Vector = NDArray[np.float32]
 
@@ -131,21 +131,21 @@ async def write(
         f"""
         WITH held AS MATERIALIZED (
             SELECT v.id FROM memory.version v
-            JOIN memory.document d ON d.tenant_id = $1 AND d.id = v.document_id
-            WHERE v.tenant_id = $1 AND v.id = ANY ($3::text[]) AND v.status <> 'tombstoned'
+            JOIN memory.document d ON d.tenant_id {SAME} $1 AND d.id = v.document_id
+            WHERE v.tenant_id {SAME} $1 AND v.id = ANY ($3::text[]) AND v.status <> 'tombstoned'
             ORDER BY d.id, v.id FOR SHARE OF d, v
         ), written AS (
             INSERT INTO memory.{name} (chunk_id, slot, tenant_id, generation_id, version_id, embedding)
             SELECT c.id, given.slot, c.tenant_id, c.generation_id, c.version_id, given.embedding
             FROM unnest($5::text[], $6::smallint[], $7::halfvec[]) AS given (chunk_id, slot, embedding)
-            JOIN memory.chunk c ON c.tenant_id = $1 AND c.id = given.chunk_id
+            JOIN memory.chunk c ON c.tenant_id {SAME} $1 AND c.id = given.chunk_id
             JOIN held ON held.id = c.version_id
             ON CONFLICT (chunk_id, slot) DO NOTHING
         )
         UPDATE memory.derivation d
         SET embed_state = 'embedded', last_error = NULL, held_until = NULL, updated_at = clock_timestamp()
         FROM held
-        WHERE d.tenant_id = $1 AND d.generation_id = $2 AND d.version_id = held.id AND held.id = ANY ($4::text[])
+        WHERE d.tenant_id {SAME} $1 AND d.generation_id = $2 AND d.version_id = held.id AND held.id = ANY ($4::text[])
           AND d.embed_state <> 'embedded'
           AND NOT EXISTS (
             SELECT FROM memory.chunk c

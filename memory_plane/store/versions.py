@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any
 
 from memory_plane.contracts.enums import EmbedState, RetentionClass
-from memory_plane.store.database import Connection
+from memory_plane.store.database import SAME, Connection
 
 EPHEMERAL_EXPIRY = (
     "coalesce({v}.valid_until, ({v}.ingested_at AT TIME ZONE 'UTC' + interval '7 days') AT TIME ZONE 'UTC')"
@@ -56,11 +56,12 @@ async def document_state(
                e.embed_state, past.last_number, past.is_forgotten,
                (SELECT id FROM memory.raw_capture WHERE tenant_id = $1 AND source_hash = $4) AS raw_capture_id
         FROM (
-            SELECT (SELECT max(version) FROM memory.version WHERE tenant_id = $1 AND document_id = $2) AS last_number,
-                   NOT EXISTS (SELECT FROM memory.version WHERE tenant_id = $1 AND document_id = $2
+            SELECT (SELECT max(version) FROM memory.version
+                    WHERE tenant_id {SAME} $1 AND document_id = $2) AS last_number,
+                   NOT EXISTS (SELECT FROM memory.version WHERE tenant_id {SAME} $1 AND document_id = $2
                                AND status <> 'tombstoned') AS is_forgotten
         ) AS past
-        LEFT JOIN memory.version v ON v.tenant_id = $1 AND v.document_id = $2 AND v.status = 'active'
+        LEFT JOIN memory.version v ON v.tenant_id {SAME} $1 AND v.document_id = $2 AND v.status = 'active'
         LEFT JOIN memory.derivation e ON e.version_id = v.id AND e.generation_id = $3
         """,  # noqa: S608 - built from constants
         tenant_id,
@@ -96,19 +97,21 @@ async def replace_active(
     kind: str,
     attributes: Mapping[str, Any],
     occurred_at: datetime | None,
+    is_claim: bool,
     access_tags: Sequence[str],
 ) -> None:
     """Make room for the next version, which an index lets be the only active one, and give the document its face."""
     await conn.execute(
-        """
+        f"""
         WITH superseded AS (
             UPDATE memory.version SET status = 'superseded', status_at = clock_timestamp()
-            WHERE tenant_id = $1 AND document_id = $2 AND status = 'active'
+            WHERE tenant_id {SAME} $1 AND document_id = $2 AND status = 'active'
         )
         UPDATE memory.document
-        SET title = $3, kind = $4, attributes = $5, occurred_at = coalesce($6, clock_timestamp()), access_tags = $7
-        WHERE tenant_id = $1 AND id = $2
-        """,
+        SET title = $3, kind = $4, attributes = $5, occurred_at = coalesce($6, clock_timestamp()), access_tags = $7,
+            is_claim = $8
+        WHERE tenant_id {SAME} $1 AND id = $2
+        """,  # noqa: S608 - built from constants
         tenant_id,
         document_id,
         title,
@@ -116,6 +119,7 @@ async def replace_active(
         attributes,
         occurred_at,
         access_tags,
+        is_claim,
     )
 
 
@@ -180,15 +184,15 @@ class Remaining:
 async def remaining(conn: Connection, tenant_id: str, version_ids: Sequence[str]) -> dict[str, Remaining]:
     """By version id; ids that are gone are absent."""
     rows = await conn.fetch(
-        """
+        f"""
         SELECT v.id, e.embed_state,
                EXISTS (SELECT FROM memory.process_request p
                        WHERE p.version_id = v.id AND p.state = 'pending') AS process_pending
         FROM memory.version v
         LEFT JOIN memory.generation g ON g.tenant_id = $1 AND g.state = 'live'
         LEFT JOIN memory.derivation e ON e.version_id = v.id AND e.generation_id = g.id
-        WHERE v.tenant_id = $1 AND v.id = ANY ($2::text[])
-        """,
+        WHERE v.tenant_id {SAME} $1 AND v.id = ANY ($2::text[])
+        """,  # noqa: S608 - built from constants
         tenant_id,
         version_ids,
     )

@@ -1,4 +1,4 @@
-"""A tenant's memory for each test."""
+"""A tenant of its own for each test, in a database that the tests of one module share."""
 
 from collections.abc import AsyncIterator
 
@@ -7,6 +7,11 @@ import pytest
 from memory_plane.settings import Settings
 from memory_plane.store.database import Pool, open_pool
 from tests.capture.memory import Memory
+
+
+@pytest.fixture
+def database(module_database: str) -> str:
+    return module_database
 
 
 @pytest.fixture

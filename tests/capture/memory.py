@@ -1,9 +1,10 @@
 """One tenant's memory on a real database, spoken to as its principals would."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
+from uuid import uuid4
 
 from memory_plane.contracts.enums import GrantEffect, GrantOrigin
 from memory_plane.contracts.ids import IdKind, new_id
@@ -16,11 +17,14 @@ from memory_plane.plane.access import Access
 from memory_plane.plane.capture import Capture
 from memory_plane.plane.captured import Captured
 from memory_plane.plane.library import Library
+from memory_plane.plane.ports import GrantStore
 from memory_plane.settings import Settings
 from memory_plane.store.database import Connection, Pool
 from memory_plane.store.grants import PostgresGrantStore
 
-TENANT = "acme"
+
+def fresh_tenant() -> str:
+    return f"acme-{uuid4().hex[:12]}"
 
 
 @dataclass(frozen=True)
@@ -30,13 +34,14 @@ class Memory:
     access: Access
     capture: Capture
     library: Library
-    tenant: str = TENANT
+    tenant: str
 
     @classmethod
-    def on(cls, pool: Pool, settings: Settings, tenant: str = TENANT) -> "Memory":
+    def on(cls, pool: Pool, settings: Settings, tenant: str | None = None) -> "Memory":
+        """A tenant of that name, else one that nobody has used."""
         store = PostgresGrantStore(pool)
         access = Access(store)
-        return cls(pool, store, access, Capture(pool, settings, access), Library(pool), tenant)
+        return cls(pool, store, access, Capture(pool, settings, access), Library(pool), tenant or fresh_tenant())
 
     async def visibility(self, principal: str) -> Visibility:
         return await self.access.visibility(Caller(self.tenant, principal))
@@ -63,6 +68,15 @@ class Memory:
                 origin=GrantOrigin.SYSTEM,
             ),
         )
+
+    def restarted(self, settings: Settings) -> "Memory":
+        """The same tenant, by a process that knows nothing yet."""
+        return Memory.on(self.pool, settings, self.tenant)
+
+    def with_grants(self, store: GrantStore, settings: Settings) -> "Memory":
+        """The same tenant, by a host that brings its own grant store."""
+        access = Access(store)
+        return replace(self, access=access, capture=Capture(self.pool, settings, access))
 
     async def rows(self, table: str, where: str = "true", *values: object) -> list[Mapping[str, Any]]:
         """Rows of one of our tables, of this tenant."""

@@ -86,15 +86,16 @@ async def told_when_busy(memory: Memory, **fields: Any) -> Captured:
 @pytest.mark.parametrize("callers", [16, 200])
 async def test_the_first_adds_of_a_fresh_tenant_share_one_generation(settings: Settings, callers: int) -> None:
     pool = await open_pool(settings)
-    processes = [Memory.on(pool, settings) for _ in range(4)]
+    first = Memory.on(pool, settings)
+    processes = [first, *(first.restarted(settings) for _ in range(3))]
     try:
         answers = await asyncio.gather(
             *(told_when_busy(processes[n % 4], external_ref=f"note {n}", text=f"text {n}") for n in range(callers))
         )
         assert len({answer.version_id for answer in answers}) == callers
         assert len({answer.generation_id for answer in answers}) == 1
-        assert await processes[0].count("generation") == 1
-        assert [position for position, _ in await processes[0].events()] == list(range(1, callers + 1))
+        assert await first.count("generation") == 1
+        assert [position for position, _ in await first.events()] == list(range(1, callers + 1))
     finally:
         pool.terminate()
 

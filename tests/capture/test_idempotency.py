@@ -47,8 +47,7 @@ async def test_inv_06_whenever_the_first_attempt_dies_the_retry_makes_one_versio
             await memory.add(key="k", text="without a name of its own")
     assert await memory.count("version") == int(committed)
 
-    restarted = Memory.on(memory.pool, settings)
-    retried = await restarted.add(key="k", text="without a name of its own")
+    retried = await memory.restarted(settings).add(key="k", text="without a name of its own")
 
     assert (retried.status, retried.replayed) == ("captured", committed)
     for table in ("document", "version", "raw_capture", "chunk", "feed_event", "idempotency_key"):
@@ -104,6 +103,7 @@ async def test_a_key_is_forgotten_after_its_day(memory: Memory) -> None:
 
 
 async def test_keys_past_their_day_are_cleared_in_portions(memory: Memory) -> None:
+    await memory.pool.execute("DELETE FROM memory.idempotency_key")
     for n in range(5):
         await memory.add(key=f"k{n}")
     await memory.pool.execute("UPDATE memory.idempotency_key SET expires_at = clock_timestamp() WHERE key <> 'k0'")
@@ -150,7 +150,7 @@ async def test_a_key_row_tells_nothing_of_the_body(
     assert one["body_hash"] == two["body_hash"], "the same body"
     conn = await connect()
     await conn.execute("UPDATE memory.installation SET hash_key = 'another installation'")
-    other = Memory.on(memory.pool, settings)
+    other = memory.restarted(settings)
     await other.add(key="k3", external_ref="one")
     (three,) = await memory.rows("idempotency_key", "key = 'k3'")
     assert three["body_hash"] != one["body_hash"], "without the installation's key it cannot be guessed"

