@@ -21,12 +21,15 @@ CREATE TABLE memory.document (
     created_at timestamptz NOT NULL,
     last_seen_at timestamptz NOT NULL,
     occurred_at timestamptz NOT NULL DEFAULT clock_timestamp(),
-    -- One creator, adapter and audience: whoever sees one document of a stream sees them all (claims apart).
+    is_claim boolean NOT NULL DEFAULT false,
+    -- One creator, adapter and audience: whoever sees one document of a stream sees them all. Claims, whose sources
+    -- decide as well, are apart.
     stream bigint GENERATED ALWAYS AS (
-        hash_array_extended(access_tags || ARRAY[adapter, created_by_principal_id], 0)
+        hash_array_extended(access_tags || ARRAY[adapter, created_by_principal_id, is_claim::text], 0)
     ) STORED,
     UNIQUE (tenant_id, adapter, external_ref)
 );
+COMMENT ON COLUMN memory.document.is_claim IS 'its newest version is derived from others';
 COMMENT ON COLUMN memory.document.occurred_at IS 'of its newest version; orders a stream: what was said before and after';
 CREATE INDEX document_stream ON memory.document (tenant_id, stream, occurred_at, id);
 CREATE INDEX document_recent ON memory.document (tenant_id, last_seen_at DESC, id);

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from memory_plane.contracts.enums import EdgeRel, EmbedState, EndpointType, FeedEventKind, RetentionClass, Verb
+from memory_plane.contracts.enums import EdgeRel, EmbedState, EndpointType, FeedEventKind, Lineage, RetentionClass, Verb
 from memory_plane.contracts.errors import Forbidden, KeyReused
 from memory_plane.contracts.ids import IdKind, new_id
 from memory_plane.core.access_tags import share_principals
@@ -97,6 +97,7 @@ class CaptureTransaction:
                 access_tags=audience.tags,
                 attributes=plan.attributes,
                 occurred_at=plan.occurred_at,
+                is_claim=plan.lineage is Lineage.DERIVED,
                 created_by=caller.principal_id,
             ),
         )
@@ -174,6 +175,7 @@ class CaptureTransaction:
                 kind=plan.kind,
                 attributes=plan.attributes,
                 occurred_at=plan.occurred_at,
+                is_claim=plan.lineage is Lineage.DERIVED,
                 access_tags=audience.tags,
             )
         edges = await self._edges(document.id, version.id)

@@ -21,6 +21,7 @@ class NewDocument:
     access_tags: Sequence[str]
     attributes: Mapping[str, Any]
     occurred_at: datetime | None
+    is_claim: bool
     created_by: str
 
 
@@ -47,9 +48,9 @@ async def insert_or_lock(conn: Connection, document: NewDocument) -> LockedDocum
         WITH document AS (
             INSERT INTO memory.document AS d
                 (id, tenant_id, adapter, external_ref, title, kind, access_tags, attributes,
-                 created_by_principal_id, occurred_at, created_at, last_seen_at)
+                 created_by_principal_id, occurred_at, is_claim, created_at, last_seen_at)
             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9,
-                    coalesce($10, clock_timestamp()), clock_timestamp(), clock_timestamp())
+                    coalesce($10, clock_timestamp()), $11, clock_timestamp(), clock_timestamp())
             ON CONFLICT (tenant_id, adapter, external_ref) DO UPDATE SET last_seen_at = clock_timestamp()
             RETURNING id, created_by_principal_id, access_tags
         )
@@ -66,6 +67,7 @@ async def insert_or_lock(conn: Connection, document: NewDocument) -> LockedDocum
         document.attributes,
         document.created_by,
         document.occurred_at,
+        document.is_claim,
     )
     assert row is not None, "an upsert returns its row"  # noqa: S101
     return LockedDocument(
