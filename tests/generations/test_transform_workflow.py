@@ -1,21 +1,16 @@
 """TransformWorkflow on the real server and a real database, driven as an operator drives it: by updates."""
 
-import asyncio
-from collections.abc import AsyncIterator
 from typing import Any
-from uuid import uuid4
 
 import pytest
-from temporalio.client import Client, WorkflowHandle, WorkflowUpdateFailedError
-from temporalio.exceptions import ApplicationError
+from temporalio.client import Client, WorkflowHandle
 
 from memory_plane.contracts import names
 from memory_plane.contracts.transforms import Standing, TransformInput, TransformResult
 from memory_plane.dev.temporal import TemporalServer
-from memory_plane.plane.engine import Engine
 from tests.eventually import eventually
-from tests.fakes.endpoint import FakeEndpoint
 from tests.generations.world import OTHER_MODEL, Tenant
+from tests.replay.recording import record
 from tests.workflows.conftest import running_workers
 from tests.workflows.namespaces import new_namespace
 from workflows.transform import TransformWorkflow
@@ -54,6 +49,19 @@ async def reaches(handle: Handle, state: str, seconds: float = 60) -> Standing:
     return await status(handle)
 
 
+async def record_last(client: Client, workflow_type: str, name: str) -> None:
+    """Add the newest ended run of this type to the corpus, when recording."""
+    query = f"WorkflowType = '{workflow_type}' AND ExecutionStatus = 'Completed'"
+
+    async def ended() -> bool:
+        return (await client.count_workflows(query)).count > 0
+
+    await eventually(ended, what=f"a {workflow_type} to be listed")
+    async for newest in client.list_workflows(query, page_size=1):
+        await record(client.get_workflow_handle(newest.id, run_id=newest.run_id), name)
+        return
+
+
 async def details(handle: Handle) -> str:
     return str(await handle.query("__temporal_workflow_metadata", result_type=dict))
 
@@ -90,4 +98,7 @@ async def test_a_run_from_its_first_page_to_its_retirement(client: Client, tenan
         await reaches(handle, "live")
         assert await handle.execute_update(TransformWorkflow.finalize) == "started"
         assert await handle.result() == TransformResult(run_id=run_id, outcome="finalized")
+        await record(handle, "transform-promoted-demoted-finalized")
+        await record_last(client, names.PROMOTE, "promote")
+        await record_last(client, names.DEMOTE, "demote")
         assert await tenant.state(old) == "retired" and await tenant.chunks(old) == 0

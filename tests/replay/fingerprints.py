@@ -42,11 +42,24 @@ def fingerprints(directory: Path = WORKFLOWS) -> dict[str, list[str]]:
     found: dict[str, list[str]] = {}
     while True:
         # A call matters once what it calls commands something; said again until nothing new is found.
-        commanding = {name.rsplit(".", 1)[-1] for name in found}
-        again = {name: steps for name, node in functions.items() if (steps := _steps(node, commanding))}
+        again = {name: steps for name, node in functions.items() if (steps := _steps(node, _known_in(name, found)))}
         if again == found:
             return found
         found = again
+
+
+def _known_in(function: str, found: Mapping[str, object]) -> set[str]:
+    """How this function calls those that command: its own file's by name, others' if they are public, any by `self`."""
+    file = function.partition(".")[0]
+    known = set()
+    for each in found:
+        where, _, name = each.partition(".")
+        method, _, last = name.rpartition(".")
+        if method:
+            known.add(f"self.{last}")
+        elif where == file or not last.startswith("_"):
+            known.add(last)
+    return known
 
 
 def _functions(file: Path) -> Iterator[tuple[str, ast.FunctionDef | ast.AsyncFunctionDef]]:
@@ -78,7 +91,7 @@ def _step(call: ast.Call, commanding: set[str]) -> str | None:
         return name
     if name in ("execute_operation", "start_operation"):
         return f"{name}({_target(call.args[0]) if call.args else ''})"
-    return f"→ {name}" if name in commanding and owner in (None, "self") else None
+    return f"→ {name}" if (name if owner is None else f"{owner}.{name}") in commanding else None
 
 
 def _callee(function: ast.expr) -> tuple[str | None, str]:
