@@ -33,6 +33,8 @@ KEY_ITEM_SEPARATOR = "\x1f"
 class CaptureRequest:
     caller: Caller
     document: SourceDocument
+    is_named: bool
+    """By the caller. A name of our own minting is nobody else's, so its document is new."""
     raw: RawCapture
     wanted: WantedAudience
     processors: Sequence[str]
@@ -63,6 +65,7 @@ def capture_request(
     return CaptureRequest(
         caller=caller,
         document=document,
+        is_named=item.external_ref is not None,
         raw=_raw(document, payload),
         wanted=WantedAudience(item.access_tags, item.share, item.request_widening),
         processors=_processors(item.process or (), known_processors),

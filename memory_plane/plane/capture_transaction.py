@@ -66,7 +66,11 @@ class CaptureTransaction:
             if answer is not None:
                 return await self._replay(answer)
         references = await self._lock_references()
-        document, audience = await self._enter_document(references)
+        new, audience = self._new_document(references)
+        if not self.request.is_named:
+            alone = LockedDocument(new.id, new.created_by, tuple(new.access_tags), is_new=True, live=None)
+            return await self._write(alone, audience, references, state=None, events=[], unwritten=new)
+        document = await self._enter_document(new, references)
         if document.is_new:
             return await self._write(document, audience, references, state=None, events=[])
         self._require_writer(document)
@@ -80,32 +84,37 @@ class CaptureTransaction:
         own = await documents.find(self.conn, self._tenant, source.adapter, source.external_ref)
         return await lock_references(self.conn, self.visibility, own, edges)
 
-    async def _enter_document(self, references: References) -> tuple[LockedDocument, Audience]:
-        """The document under its lock, and the audience it has if it is new."""
+    def _new_document(self, references: References) -> tuple[NewDocument, Audience]:
+        """The document as it is when it is new, and its audience then."""
         caller, plan = self.request.caller, self.plan
         document_id = new_id(IdKind.DOCUMENT)
         audience = self._decide(document_id, caller.principal_id, None, references)
-        document = await documents.insert_or_lock(
-            self.conn,
-            NewDocument(
-                id=document_id,
-                tenant_id=caller.tenant_id,
-                adapter=self.request.document.adapter,
-                external_ref=self.request.document.external_ref,
-                title=plan.title,
-                kind=plan.kind,
-                access_tags=audience.tags,
-                attributes=plan.attributes,
-                occurred_at=plan.occurred_at,
-                is_claim=plan.lineage is Lineage.DERIVED,
-                created_by=caller.principal_id,
-            ),
+        document = NewDocument(
+            id=document_id,
+            tenant_id=caller.tenant_id,
+            adapter=self.request.document.adapter,
+            external_ref=self.request.document.external_ref,
+            title=plan.title,
+            kind=plan.kind,
+            access_tags=audience.tags,
+            attributes=plan.attributes,
+            occurred_at=plan.occurred_at,
+            is_claim=plan.lineage is Lineage.DERIVED,
+            created_by=caller.principal_id,
         )
-        if document.live != (self.live.id, self.live.stamp):
-            raise LiveGenerationMoved
-        if plan.edges and not document.is_new and document.id not in references.locked_documents:
-            raise StartOver
         return document, audience
+
+    async def _enter_document(self, new: NewDocument, references: References) -> LockedDocument:
+        """The document of that name under its lock, inserted where it is new."""
+        document = await documents.insert_or_lock(self.conn, new)
+        self._require_live(document.live)
+        if self.plan.edges and not document.is_new and document.id not in references.locked_documents:
+            raise StartOver
+        return document
+
+    def _require_live(self, found: tuple[str, str] | None) -> None:
+        if found != (self.live.id, self.live.stamp):
+            raise LiveGenerationMoved
 
     def _decide(self, document_id: str, owner: str, current: Sequence[str] | None, references: References) -> Audience:
         return decide_audience(
@@ -162,8 +171,9 @@ class CaptureTransaction:
         references: References,
         state: DocumentState | None,
         events: list[Event],
+        unwritten: NewDocument | None = None,
     ) -> Captured:
-        """A new version; `state` None: of a new document, which has been inserted with its face and tags."""
+        """A new version; `state` None: of a new document, inserted already but for an `unwritten` one."""
         plan, request = self.plan, self.request
         version = new_version(request.caller, plan, document.id, state)
         if state is not None:
@@ -182,7 +192,7 @@ class CaptureTransaction:
         derived = derive(plan, self.live)
         reused = state.raw_capture_id if state else None
         materialized = self._materialized(audience)
-        await captures.write(
+        live = await captures.write(
             self.conn,
             version,
             derived,
@@ -193,7 +203,10 @@ class CaptureTransaction:
             processors=request.processors,
             keyed=request.keyed,
             grants_materialized=materialized,
+            document=unwritten,
         )
+        if unwritten is not None:
+            self._require_live(live)
         requests = await self._ask_widening(document.id, version.id, audience, references)
         await self._share(document, version.id, audience)
         events.append(Event(FeedEventKind.CAPTURED, document.id, version.id))

@@ -16,6 +16,7 @@ from memory_plane.contracts.enums import (
 from memory_plane.contracts.ids import IdKind, new_id
 from memory_plane.store import idempotency
 from memory_plane.store.database import Connection
+from memory_plane.store.documents import NewDocument
 from memory_plane.store.graph import Edge
 from memory_plane.store.idempotency import KeyedBody
 
@@ -79,7 +80,7 @@ class Derived:
 
 
 # One statement: the rows depend on nothing that is read, and a round trip costs as much as the rows of a small add.
-_WRITE = f"""
+_ROWS = f"""
 WITH moment AS MATERIALIZED (
     SELECT clock_timestamp() AS now
 ), raw AS (
@@ -114,9 +115,18 @@ WITH moment AS MATERIALIZED (
     SELECT $1, processor, $2, 'pending' FROM unnest($43::text[]) AS processor
 ), answer AS (
     {idempotency.remembering("$2", "$3", "$1", first=45)}
+), derivation AS (
+    INSERT INTO memory.derivation (version_id, generation_id, tenant_id, chunk_count, embed_state)
+    VALUES ($1, $23, $2, cardinality($29::text[]), $44)
+)"""  # noqa: S608 - built from constants
+_WRITE = f"{_ROWS} SELECT"
+_WRITE_NEW = f"""{_ROWS}, document AS (
+    INSERT INTO memory.document
+        (id, tenant_id, adapter, external_ref, title, kind, access_tags, attributes,
+         created_by_principal_id, occurred_at, is_claim, created_at, last_seen_at)
+    SELECT $3, $2, $26, $51, $6, $7, $52, $22, $16, coalesce($9, now), $53, now, now FROM moment
 )
-INSERT INTO memory.derivation (version_id, generation_id, tenant_id, chunk_count, embed_state)
-VALUES ($1, $23, $2, cardinality($29::text[]), $44)
+SELECT id, xmin::text AS stamp FROM memory.generation WHERE tenant_id = $2 AND state = 'live'
 """  # noqa: S608 - built from constants
 
 
@@ -132,14 +142,46 @@ async def write(
     processors: Sequence[str],
     keyed: KeyedBody | None,
     grants_materialized: bool | None,
-) -> None:
+    document: NewDocument | None = None,
+) -> tuple[str, str] | None:
     """Write the version with everything that hangs on it. `raw` None: the row of that id is reused.
 
     The document's lock is held, its active version has been superseded, and the entities that edges end at exist.
+    Or it is `document`, of a name that nobody else can have, and is written with the rest: then what is returned is
+    the live generation, as `LockedDocument.live` has it, to be compared before the commit.
     """
+    arguments = _arguments(
+        version,
+        derived,
+        raw_capture_id=raw_capture_id,
+        adapter=adapter,
+        raw=raw,
+        edges=edges,
+        processors=processors,
+        answer=idempotency.arguments(keyed, "captured", grants_materialized),
+    )
+    if document is None:
+        await conn.execute(_WRITE, *arguments)
+        return None
+    face = (document.external_ref, document.access_tags, document.is_claim)
+    live = await conn.fetchrow(_WRITE_NEW, *arguments, *face)
+    return None if live is None else (live["id"], live["stamp"])
+
+
+def _arguments(
+    version: NewVersion,
+    derived: Derived,
+    *,
+    raw_capture_id: str,
+    adapter: str,
+    raw: RawCapture | None,
+    edges: Sequence[Edge],
+    processors: Sequence[str],
+    answer: tuple[object, ...],
+) -> tuple[object, ...]:
+    """The values of `_ROWS`, in its order."""
     chunks = derived.chunks
-    await conn.execute(
-        _WRITE,
+    return (
         version.id,
         version.tenant_id,
         version.document_id,
@@ -184,5 +226,5 @@ async def write(
         [edge.to_id for edge in edges],
         processors,
         derived.embed_state,
-        *idempotency.arguments(keyed, "captured", grants_materialized),
+        *answer,
     )
