@@ -10,7 +10,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from memory_plane.contracts.distilling import DistillEntry, DistillOne, DistillOutcome, DistillPage, DistillSettle
-from memory_plane.contracts.enums import EmbedState, FeedEventKind, Provenance, Verb
+from memory_plane.contracts.enums import EmbedState, Provenance, Verb
 from memory_plane.contracts.errors import Conflict, Invalid, Unavailable
 from memory_plane.contracts.names import CLAIM_ADAPTER
 from memory_plane.contracts.wire import AddFields
@@ -25,8 +25,9 @@ from memory_plane.plane.capture import Capture
 from memory_plane.plane.chat_distiller import ChatDistiller, NewClaim, Note
 from memory_plane.plane.feed import Feed
 from memory_plane.plane.ports import WorkflowStarter
+from memory_plane.plane.withdrawing import lock_claims, withdraw_claims
 from memory_plane.settings import Settings
-from memory_plane.store import claims, consumers, locks, quarantine, retention
+from memory_plane.store import claims, consumers, locks, quarantine
 from memory_plane.store.database import Connection, Pool, connection, in_transaction
 from memory_plane.store.feed_events import Event, append_events
 from memory_plane.store.library import raw_payload
@@ -36,7 +37,6 @@ PAGE = 50
 RETRIES = 20
 """How many quarantined entries that are to be driven again go before one page of the feed."""
 LISTED = 1_000
-FEWER = "a later run of the distiller wrote fewer claims"
 
 
 class Distilling:
@@ -201,12 +201,8 @@ class _Finish:
         if not await self._is_next(conn):
             return False
         await locks.share_cutover(conn, self.tenant_id)
-        source = await claims.document_of(conn, self.tenant_id, self.entry.version_id)
-        before = await claims.claims_of(conn, self.tenant_id, self.agent_id, self.entry.version_id)
         # All at once and in order of id: the captures that follow would take them one by one.
-        await locks.lock_among(
-            conn, self.tenant_id, {claim.document_id for claim in before}, {source} if source is not None else set()
-        )
+        await lock_claims(conn, self.tenant_id, self.agent_id, self.entry.version_id)
         return True
 
     async def end(self, conn: Connection) -> Sequence[Event]:
@@ -226,20 +222,6 @@ class _Finish:
         if self.entry.position is None:
             return await quarantine.hold(conn, self.tenant_id, self.agent_id, self.entry.version_id)
         return await consumers.hold(conn, self.tenant_id, _consumer(self.agent_id), self.entry.after)
-
-
-async def withdraw_claims(
-    conn: Connection, tenant_id: str, agent_id: str, source_version_id: str, kept: int
-) -> list[Event]:
-    """Deprecate what the agent has claimed of this source under numbers from `kept` on; the events to append. Under the
-    locks of their documents."""
-    events = []
-    for claim in await claims.claims_of(conn, tenant_id, agent_id, source_version_id):
-        if claim.number < kept or claim.version_id is None:
-            continue
-        if await retention.deprecate(conn, tenant_id, claim.version_id, FEWER):
-            events.append(Event(FeedEventKind.DEPRECATED, claim.document_id, claim.version_id))
-    return events
 
 
 def _item(given: DistillOne, note: Note, number: int, claim: NewClaim) -> AddFields:

@@ -14,9 +14,11 @@ from memory_plane.contracts.workflows import (
 from memory_plane.core.caller import Caller
 from memory_plane.plane.access import Access
 from memory_plane.plane.capture import Capture
+from memory_plane.plane.withdrawing import lock_claims, withdraw_claims
 from memory_plane.settings import Settings
 from memory_plane.store import ingests, process_requests
-from memory_plane.store.database import Pool, connection
+from memory_plane.store.database import Connection, Pool, connection, in_transaction
+from memory_plane.store.feed_events import append_events
 from memory_plane.store.process_requests import ProcessRequest
 
 PROCESS_HOLD = timedelta(minutes=15)
@@ -81,16 +83,26 @@ class Ingesting:
         return [each for each in requests if (each.version_id, each.processor) in ours]
 
     async def finish_process(self, outcome: ProcessOutcome) -> None:
-        async with connection(self._pool) as conn:
-            await process_requests.finish(
-                conn,
-                outcome.tenant_id,
-                outcome.version_id,
-                outcome.processor,
-                _STATES[outcome.outcome],
-                claims=outcome.claims,
-                reason=outcome.reason,
-            )
+        """Write down how an attempt ended. One that claims less than an earlier run of the same processor on the same
+        version takes the claims beyond back."""
+        await in_transaction(self._pool, lambda conn: self._finish(conn, outcome))
+
+    async def _finish(self, conn: Connection, outcome: ProcessOutcome) -> None:
+        tenant, version, processor = outcome.tenant_id, outcome.version_id, outcome.processor
+        done = outcome.outcome in ("written", "skip")
+        if done:
+            await lock_claims(conn, tenant, processor, version)
+        await process_requests.finish(
+            conn,
+            tenant,
+            version,
+            processor,
+            _STATES[outcome.outcome],
+            claims=outcome.claims,
+            reason=outcome.reason,
+        )
+        if done:
+            await append_events(conn, tenant, await withdraw_claims(conn, tenant, processor, version, outcome.claims))
 
     def _pending(self, request: ProcessRequest) -> PendingProcess:
         return PendingProcess(

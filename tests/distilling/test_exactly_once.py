@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from memory_plane.contracts.workflows import ProcessOutcome
 from memory_plane.plane.engine import Engine
 from memory_plane.settings import Settings
 from tests.distilling.killing import Killed, killed_after
@@ -129,3 +130,15 @@ async def test_no_connection_is_held_while_the_model_thinks(engine: Engine, note
     assert engine.pool.get_idle_size() == engine.pool.get_size()
     hold.release()
     await run
+
+
+async def test_a_processor_that_claims_less_than_before_takes_the_rest_back(engine: Engine, notes: Notes) -> None:
+    source = await notes.add(TEXTS[0])
+    for number in range(3):
+        ref = f"tagger/{source}/{number}"
+        await notes.add(f"Claim {number}.", "bob", share=None, adapter="claim", external_ref=ref, derived_from=[source])
+    outcome = ProcessOutcome(tenant_id="acme", version_id=source, processor="tagger", outcome="written", claims=1)
+    for _ in range(2):
+        await engine.ingesting.finish_process(outcome)
+    assert await notes.refs() == [f"tagger/{source}/0"]
+    assert await notes.refs("deprecated") == [f"tagger/{source}/1", f"tagger/{source}/2"]
