@@ -176,7 +176,7 @@ async def run(adds: int, rounds: int) -> bool:
         dsn = await server.ensure_database()
         await migrate(dsn, "english", ROOT / "migrations")
         endpoint_port, api_port = free_port(), free_port()
-        arguments = ("-m", "bench.instant_endpoint", str(endpoint_port), str(DIMS))
+        arguments: tuple[str, ...] = ("-m", "bench.instant_endpoint", str(endpoint_port), str(DIMS))
         endpoint_pid = await stack.enter_async_context(process(folder / "endpoint.log", *arguments))
         await answers(endpoint_port, folder / "endpoint.log")
         environment = {
