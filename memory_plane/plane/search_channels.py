@@ -12,8 +12,15 @@ from memory_plane.store.database import Connection
 
 Fetch = Callable[[Connection, int], Awaitable[Sequence[Candidate]]]
 
-ROWS_A_DOCUMENT = 2
 GROWTH = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """How far a channel is read: so many visible rows, and until so many distinct documents are among them."""
+
+    rows: int
+    documents: int
 
 
 @dataclass(frozen=True)
@@ -41,23 +48,31 @@ def _best(scored: Iterable[tuple[str, float]]) -> dict[str, float]:
     return best
 
 
-async def gather(conn: Connection, fetch: Fetch, visibility: Visibility, wanted: int, run: SearchRun) -> Found:
-    """Fetch, let the authority judge, and fetch more until `wanted` distinct documents are visible.
+async def gather(conn: Connection, fetch: Fetch, visibility: Visibility, wanted: Wanted, run: SearchRun) -> Found:
+    """Fetch, let the authority judge, and fetch more until enough is visible or there is no more.
 
     A channel is asked again from its start with a larger limit: that needs no cursor, and is rare.
     """
-    limit = wanted * ROWS_A_DOCUMENT
+    limit = max(wanted.rows, wanted.documents)
     while True:
         rows = await fetch(conn, limit)
         visible = await judged(conn, visibility, rows)
-        documents = dict.fromkeys(candidate.document_id for candidate in visible)
-        exhausted = len(rows) < limit
-        if len(documents) >= wanted or exhausted:
-            kept = set(list(documents)[:wanted])
-            return Found(tuple(candidate for candidate in visible if candidate.document_id in kept))
+        enough = _prefix(visible, wanted)
+        if enough is not None or len(rows) < limit:
+            return Found(tuple(visible[:enough]))
         if run.left <= 0.0:
             return Found(tuple(visible), incomplete=True)
         limit *= GROWTH
+
+
+def _prefix(visible: Sequence[Candidate], wanted: Wanted) -> int | None:
+    """The length of the shortest beginning that has all that is wanted; None where the whole has not."""
+    seen: set[str] = set()
+    for place, candidate in enumerate(visible, start=1):
+        seen.add(candidate.document_id)
+        if place >= wanted.rows and len(seen) >= wanted.documents:
+            return place
+    return None
 
 
 async def judged(conn: Connection, visibility: Visibility, rows: Iterable[Candidate]) -> list[Candidate]:

@@ -17,7 +17,7 @@ from memory_plane.models.errors import EndpointFault
 from memory_plane.models.isolate import Vector
 from memory_plane.plane.embed_target import EmbedTarget
 from memory_plane.plane.embedding import Embedding
-from memory_plane.plane.search_channels import Fetch, Found, gather
+from memory_plane.plane.search_channels import Fetch, Found, Wanted, gather
 from memory_plane.plane.search_request import SearchPlan
 from memory_plane.plane.search_run import SearchRun
 from memory_plane.plane.statistics_upkeep import StatisticsUpkeep
@@ -85,18 +85,17 @@ class Retriever:
             run.degrade(Degraded.HISTORY_PARTIAL)
         if plan.blank:
             return Retrieved(scene, await self._recent(scene, plan, visibility, run), None, None)
-        wanted = plan.limit * scene.recipe.overfetch
+        documents = min(MOST_CANDIDATES, plan.limit * scene.recipe.overfetch)
         embedding = asyncio.create_task(self._query_vector(tenant, scene, plan, run))
         try:
-            found = await self._lexical(scene, plan, visibility, _depth(wanted, LEXICAL_DEPTH), run)
+            found = await self._lexical(scene, plan, visibility, Wanted(LEXICAL_DEPTH, documents), run)
             target, vector = await embedding
         finally:
             embedding.cancel()
         if target is None or vector is None:
             return Retrieved(scene, found, None, target)
-        depth = _depth(wanted, DENSE_DEPTH)
-        scan = choose(scene.size.chunk_count, scene.vectors, depth)
-        near = await self._dense(scene, plan, visibility, target, vector, scan, depth, run)
+        scan = choose(scene.size.chunk_count, scene.vectors, max(DENSE_DEPTH, documents))
+        near = await self._dense(scene, plan, visibility, target, vector, scan, Wanted(DENSE_DEPTH, documents), run)
         return Retrieved(scene, found, near, target, scan)
 
     async def _scene(self, conn: Connection, tenant: str, plan: SearchPlan) -> Scene | None:
@@ -146,7 +145,9 @@ class Retriever:
         async def fetch(conn: Connection, limit: int) -> list[Candidate]:
             return await search_rows.recent(conn, tenant, scene.generation_id, plan.eligibility, limit)
 
-        return await self._channel("recent", Degraded.PAGE_INCOMPLETE, fetch, visibility, plan.limit, run)
+        return await self._channel(
+            "recent", Degraded.PAGE_INCOMPLETE, fetch, visibility, Wanted(plan.limit, plan.limit), run
+        )
 
     async def _query_vector(
         self, tenant: str, scene: Scene, plan: SearchPlan, run: SearchRun
@@ -169,7 +170,7 @@ class Retriever:
                 return target, None
 
     async def _lexical(
-        self, scene: Scene, plan: SearchPlan, visibility: Visibility, wanted: int, run: SearchRun
+        self, scene: Scene, plan: SearchPlan, visibility: Visibility, wanted: Wanted, run: SearchRun
     ) -> Found | None:
         match = _match(scene)
         searched = await self._lexical_pass(scene, match, plan, visibility, wanted, run)
@@ -180,7 +181,7 @@ class Retriever:
         return searched
 
     async def _lexical_pass(
-        self, scene: Scene, match: MatchQuery, plan: SearchPlan, visibility: Visibility, wanted: int, run: SearchRun
+        self, scene: Scene, match: MatchQuery, plan: SearchPlan, visibility: Visibility, wanted: Wanted, run: SearchRun
     ) -> Found | None:
         what = lexical.LexicalSearch(
             tenant_id=visibility.caller.tenant_id,
@@ -204,7 +205,7 @@ class Retriever:
         target: EmbedTarget,
         vector: Vector,
         scan: VectorScan,
-        wanted: int,
+        wanted: Wanted,
         run: SearchRun,
     ) -> Found | None:
         what = dense.DenseSearch(
@@ -231,7 +232,7 @@ class Retriever:
         return await self._channel("dense", Degraded.DENSE_UNAVAILABLE, fetch, visibility, wanted, run)
 
     async def _channel(
-        self, stage: str, unavailable: Degraded, fetch: Fetch, visibility: Visibility, wanted: int, run: SearchRun
+        self, stage: str, unavailable: Degraded, fetch: Fetch, visibility: Visibility, wanted: Wanted, run: SearchRun
     ) -> Found | None:
         """None where the channel's statement took too long: the other one answers."""
         with run.timed(stage):
@@ -249,11 +250,6 @@ class Retriever:
         if found.incomplete:
             run.degrade(Degraded.PAGE_INCOMPLETE)
         return found
-
-
-def _depth(wanted: int, least: int) -> int:
-    """Documents a channel brings: those asked for, and no fewer than its scores are normalized over."""
-    return min(MOST_CANDIDATES, max(wanted, least))
 
 
 def _match(scene: Scene) -> MatchQuery:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 import asyncpg
 
+from memory_plane.store.database import SAME
 from memory_plane.store.eligible import Eligibility
 
 
@@ -32,14 +33,16 @@ def eligible_sql(
     limit: int,
     *,
     order: str = "score DESC",
-    where: str = "",
+    where: Sequence[str] = (),
+    with_chunk: bool = False,
 ) -> str:
     """`ranked` yields (chunk_id, version_id, score) in `order`; the first `limit` of it that are eligible.
 
     LATERAL with a LIMIT of its own keeps the planner from joining all of the tenant before it sorts; a subquery in
-    the order asked for is read only as far as needed. `where` may look at the chunk itself, as `c`.
+    the order asked for is read only as far as needed. `where` may look at `ranked`, and at the chunk as `c`.
     """
-    chunk = "JOIN memory.chunk c ON c.tenant_id = $1 AND c.id = ranked.chunk_id" if where else ""
+    chunk = f"JOIN memory.chunk c ON c.tenant_id {SAME} $1 AND c.id = ranked.chunk_id" if with_chunk else ""
+    conditions = " AND ".join([*where, f"v.tenant_id {SAME} $1", "v.id = ranked.version_id", eligibility.sql(params)])
     params.append(limit)
     row_limit = f"${len(params)}"
     return f"""
@@ -47,12 +50,11 @@ def eligible_sql(
         FROM ({ranked}) ranked
         CROSS JOIN LATERAL (
             SELECT v.document_id, d.created_by_principal_id AS creator, d.access_tags,
-                   EXISTS (SELECT FROM memory.edge s WHERE s.tenant_id = $1 AND s.from_id = v.id
-                           AND s.rel = 'derived_from') AS is_claim
+                   v.source_class = 'derived' AS is_claim
             FROM memory.version v
-            JOIN memory.document d ON d.tenant_id = $1 AND d.id = v.document_id
+            JOIN memory.document d ON d.tenant_id {SAME} $1 AND d.id = v.document_id
             {chunk}
-            WHERE v.tenant_id = $1 AND v.id = ranked.version_id AND {eligibility.sql(params)} {where and f"AND {where}"}
+            WHERE {conditions}
             LIMIT 1
         ) found
         ORDER BY ranked.{order}, ranked.chunk_id

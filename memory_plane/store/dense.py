@@ -8,7 +8,7 @@ from pgvector import HalfVector
 from memory_plane.core.embed_text import NEIGHBOUR_SLOT
 from memory_plane.core.vector_scan import GRAPH_STARTS, SEARCH_WIDTH, VectorScan
 from memory_plane.store.candidates import Candidate, candidates, eligible_sql
-from memory_plane.store.database import Connection
+from memory_plane.store.database import SAME, Connection
 from memory_plane.store.eligible import Eligibility
 from memory_plane.store.vectors import checked_table, distance_sql
 
@@ -18,6 +18,12 @@ _GRAPH_SETTINGS = f"""
          || set_config('hnsw.ef_search', '{SEARCH_WIDTH}', true)
          || set_config('hnsw.max_scan_tuples', '{GRAPH_STARTS}', true)) IS NOT NULL
 """
+
+
+_GENERATION = "e.tenant_id = $1 AND e.generation_id = $2 AND e.slot >= 0"
+# Outside of the ordered scan, which has a LIMIT of its own: with a selective filter on it, or without the LIMIT, the
+# planner reads and sorts the table instead.
+_RANKED_GENERATION = "ranked.tenant_id = $1 AND ranked.generation_id = $2 AND ranked.slot >= 0"
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,21 +55,28 @@ async def search(conn: Connection, what: DenseSearch, eligibility: Eligibility, 
         score = f"1 - ({distance}) * (1 - ${len(params)}) - coalesce({near}, {distance}) * ${len(params)}"
         neighbour = (
             f"LEFT JOIN memory.{checked_table(what.table)} n "
-            f"ON n.tenant_id = $1 AND n.chunk_id = e.chunk_id AND n.slot = {NEIGHBOUR_SLOT}"
+            f"ON n.tenant_id {SAME} $1 AND n.chunk_id = e.chunk_id AND n.slot = {NEIGHBOUR_SLOT}"
         )
     graph = what.scan is VectorScan.GRAPH and what.documents is None
     ranked = f"""
-        SELECT e.chunk_id, e.version_id, {score} AS score, {distance} AS distance
+        SELECT e.chunk_id, e.version_id, {score} AS score, {distance} AS distance, e.tenant_id, e.generation_id, e.slot
         FROM {_source(what, params, graph=graph)} {neighbour}
-        WHERE e.slot >= 0 AND {_generation(graph=graph)}
-        ORDER BY {"distance" if graph else "score DESC"}
+        WHERE {_GRAPH_SETTINGS if graph else _GENERATION}
+        ORDER BY {f"distance LIMIT {GRAPH_STARTS}" if graph else "score DESC"}
     """  # noqa: S608 - the table's name is checked
-    where = ""
+    conditions = [_RANKED_GENERATION] if graph else []
     if what.restriction:
         params.append(what.restriction)
-        where = f"c.text_fts @@ ${len(params)}::tsquery"
-    order = "distance" if graph else "score DESC"
-    sql = eligible_sql(ranked, eligibility, params, limit, order=order, where=where)
+        conditions.append(f"c.text_fts @@ ${len(params)}::tsquery")
+    sql = eligible_sql(
+        ranked,
+        eligibility,
+        params,
+        limit,
+        order="distance" if graph else "score DESC",
+        where=conditions,
+        with_chunk=bool(what.restriction),
+    )
     return candidates(await conn.fetch(sql, *params))
 
 
@@ -73,11 +86,4 @@ def _source(what: DenseSearch, params: list[object], *, graph: bool) -> str:
         return table
     params.append(list(what.documents))
     return f"""memory.version w JOIN {table} ON e.version_id = w.id
-            AND w.tenant_id = $1 AND w.document_id = ANY (${len(params)}::text[])"""
-
-
-def _generation(*, graph: bool) -> str:
-    if graph:
-        # In a form that no other index serves, or the planner might take that one and sort.
-        return f"e.tenant_id || '' = $1 AND e.generation_id || '' = $2 AND {_GRAPH_SETTINGS}"
-    return "e.tenant_id = $1 AND e.generation_id = $2"
+            AND w.tenant_id {SAME} $1 AND w.document_id = ANY (${len(params)}::text[])"""

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from memory_plane.core.lexical_query import MatchQuery, quoted
 from memory_plane.store.candidates import Candidate, candidates, eligible_sql
-from memory_plane.store.database import Connection
+from memory_plane.store.database import SAME, Connection
 from memory_plane.store.eligible import Eligibility
 
 K1 = 1.2
@@ -49,18 +49,15 @@ async def search(conn: Connection, what: LexicalSearch, eligibility: Eligibility
 
 
 def _source(documents: Sequence[str] | None, params: list[object]) -> str:
-    """The matching chunks: of the whole generation by the text index, of a few documents by theirs.
-
-    The planner of a prepared statement knows nothing of how rare the terms are and would take any other index, so
-    what must not be used is written in a form that no index serves.
-    """
+    """The matching chunks: of the whole generation by the text index, of a few documents by theirs. What must not
+    be served by another index is written so that none serves it."""
     if documents is None:
-        return """memory.chunk c
-            WHERE c.tenant_id || '' = $1 AND c.generation_id || '' = $2 AND c.text_fts @@ $3::tsquery"""
+        return f"""memory.chunk c
+            WHERE c.tenant_id {SAME} $1 AND c.generation_id {SAME} $2 AND c.text_fts @@ $3::tsquery"""
     params.append(list(documents))
     return f"""memory.version v
-            JOIN memory.chunk c ON c.version_id = v.id AND c.tenant_id = $1 AND c.generation_id = $2
-            WHERE v.tenant_id = $1 AND v.document_id = ANY (${len(params)}::text[])
+            JOIN memory.chunk c ON c.version_id = v.id AND c.generation_id = $2 AND c.tenant_id {SAME} $1
+            WHERE v.tenant_id {SAME} $1 AND v.document_id = ANY (${len(params)}::text[])
               AND (c.text_fts @@ $3::tsquery) IS TRUE"""
 
 

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from memory_plane.contracts.enums import CreatedByKind, Lineage, Provenance, TemporalClass
 from memory_plane.core.surroundings import MAX_CHUNKS, REACH
-from memory_plane.store.candidates import Candidate, candidates, eligible_sql
-from memory_plane.store.database import Connection
+from memory_plane.store.candidates import Candidate, candidates
+from memory_plane.store.database import SAME, Connection
 from memory_plane.store.eligible import Eligibility
 from memory_plane.store.vectors import checked_table
 
@@ -54,7 +54,7 @@ async def small_set(conn: Connection, tenant_id: str, eligibility: Eligibility, 
         f"""
         SELECT DISTINCT v.document_id FROM (
             SELECT d.id AS document_id
-            FROM memory.document d JOIN memory.version v ON v.tenant_id = $1 AND v.document_id = d.id
+            FROM memory.document d JOIN memory.version v ON v.tenant_id {SAME} $1 AND v.document_id = d.id
             WHERE d.tenant_id = $1 AND {eligibility.sql(params)} LIMIT $2
         ) v
         """,  # noqa: S608 - made of constants and placeholders
@@ -68,15 +68,30 @@ async def recent(
 ) -> list[Candidate]:
     """The first chunks of the documents last seen, most recent first; the score is when, in seconds."""
     params: list[object] = [tenant_id, generation_id]
-    ranked = """
-        SELECT c.id AS chunk_id, v.id AS version_id, extract(epoch FROM r.last_seen_at) AS score
-        FROM memory.document r
-        JOIN memory.version v ON v.tenant_id = $1 AND v.document_id = r.id
-        JOIN memory.chunk c ON c.tenant_id = $1 AND c.version_id = v.id AND c.generation_id = $2 AND c.ordinal = 0
-        WHERE r.tenant_id = $1
-        ORDER BY score DESC
-    """
-    return candidates(await conn.fetch(eligible_sql(ranked, eligibility, params, limit), *params))
+    eligible = eligibility.sql(params)
+    params.append(limit)
+    rows = await conn.fetch(
+        f"""
+        SELECT found.*, extract(epoch FROM r.last_seen_at) AS score
+        FROM (
+            SELECT id, last_seen_at FROM memory.document WHERE tenant_id = $1 ORDER BY last_seen_at DESC, id
+        ) r
+        CROSS JOIN LATERAL (
+            SELECT c.id AS chunk_id, v.id AS version_id, v.document_id, d.created_by_principal_id AS creator,
+                   d.access_tags, v.source_class = 'derived' AS is_claim
+            FROM memory.version v
+            JOIN memory.document d ON d.tenant_id {SAME} $1 AND d.id = v.document_id
+            JOIN memory.chunk c ON c.tenant_id {SAME} $1 AND c.version_id = v.id AND c.generation_id = $2
+                AND c.ordinal = 0
+            WHERE v.tenant_id {SAME} $1 AND v.document_id = r.id AND {eligible}
+            LIMIT 1
+        ) found
+        ORDER BY r.last_seen_at DESC, r.id
+        LIMIT ${len(params)}
+        """,  # noqa: S608 - made of constants and placeholders
+        *params,
+    )
+    return candidates(rows)
 
 
 _HITS = f"""
@@ -86,9 +101,9 @@ WITH hit AS MATERIALIZED (
            v.created_by_kind, v.generator_agent_id, v.occurred_at, v.valid_until, d.stream, d.occurred_at AS at,
            CASE WHEN v.source_class <> 'derived' AND r.chunk_count <= {MAX_CHUNKS} THEN d.stream END AS lane
     FROM unnest($2::text[]) AS wanted (id)
-    JOIN memory.chunk c ON c.tenant_id = $1 AND c.id = wanted.id
-    JOIN memory.version v ON v.tenant_id = $1 AND v.id = c.version_id
-    JOIN memory.document d ON d.tenant_id = $1 AND d.id = v.document_id
+    JOIN memory.chunk c ON c.tenant_id {SAME} $1 AND c.id = wanted.id
+    JOIN memory.version v ON v.tenant_id {SAME} $1 AND v.id = c.version_id
+    JOIN memory.document d ON d.tenant_id {SAME} $1 AND d.id = v.document_id
     LEFT JOIN memory.derivation r ON r.version_id = v.id AND r.generation_id = c.generation_id
 ), placed AS (
     SELECT hit.*, lag(at) OVER lanes AS before_at, lag(document_id) OVER lanes AS before_id
@@ -101,8 +116,6 @@ SELECT placed.*,
                WHERE b.tenant_id = $1 AND b.stream = placed.stream
                  AND (b.occurred_at, b.id) > (placed.before_at, placed.before_id)
                  AND (b.occurred_at, b.id) < (placed.at, placed.document_id)
-                 AND EXISTS (SELECT FROM memory.version x WHERE x.document_id = b.id AND x.status = 'active'
-                             AND x.source_class <> 'derived')
                LIMIT {REACH}
            ) between_them
        ) END AS gap,
@@ -153,10 +166,10 @@ def _hit(row: asyncpg.Record) -> HitRow:
 async def active_documents(conn: Connection, tenant_id: str, version_ids: Collection[str]) -> dict[str, str]:
     """Of these versions those that are active, each with its document."""
     rows = await conn.fetch(
-        """
+        f"""
         SELECT id, document_id FROM memory.version
-        WHERE tenant_id = $1 AND id = ANY ($2::text[]) AND status = 'active'
-        """,
+        WHERE tenant_id {SAME} $1 AND id = ANY ($2::text[]) AND status = 'active'
+        """,  # noqa: S608 - a constant
         tenant_id,
         list(version_ids),
     )
@@ -166,7 +179,7 @@ async def active_documents(conn: Connection, tenant_id: str, version_ids: Collec
 async def chunk_texts(conn: Connection, tenant_id: str, chunk_ids: Sequence[str]) -> dict[str, tuple[str, int, int]]:
     """Text, start and end of these chunks."""
     rows = await conn.fetch(
-        "SELECT id, text, span_start, span_end FROM memory.chunk WHERE tenant_id = $1 AND id = ANY ($2::text[])",
+        f"SELECT id, text, span_start, span_end FROM memory.chunk WHERE tenant_id {SAME} $1 AND id = ANY ($2::text[])",  # noqa: S608 - a constant
         tenant_id,
         list(chunk_ids),
     )
@@ -180,7 +193,7 @@ async def chunk_vectors(
     rows = await conn.fetch(
         f"""
         SELECT chunk_id, embedding FROM memory.{checked_table(table)}
-        WHERE tenant_id = $1 AND chunk_id = ANY ($2::text[]) AND slot = 0
+        WHERE tenant_id {SAME} $1 AND chunk_id = ANY ($2::text[]) AND slot = 0
         """,  # noqa: S608 - the name is checked
         tenant_id,
         list(chunk_ids),
