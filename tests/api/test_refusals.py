@@ -87,7 +87,7 @@ async def test_inv_11_a_cursor_of_another_tenant_is_400(facade: Facade, ann: htt
 
 @pytest.mark.parametrize("key", ["", "a" * 256, "tab\there", "café"])
 async def test_a_key_beyond_its_form_is_400(ann: httpx.AsyncClient, key: str) -> None:
-    answer = await ann.post("/add", json=NOTE, headers={"Idempotency-Key": key.encode()})
+    answer = await ann.post("/add", json=NOTE, headers=[(b"Idempotency-Key", key.encode())])
     [refused] = problem(answer, 400, "invalid")["errors"]
     assert refused["field"] == "Idempotency-Key"
     assert refused["message"].startswith("must ")

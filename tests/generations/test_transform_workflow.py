@@ -84,19 +84,19 @@ async def test_a_run_from_its_first_page_to_its_retirement(client: Client, tenan
         assert "**promote**" in await details(handle)
         second = await tenant.capture("the heron stands in the reeds", title="heron")
 
-        assert await handle.execute_update(TransformWorkflow.promote) == "started"
+        assert await handle.execute_update("promote") == "started"
         await reaches(handle, "live")
         assert await tenant.live() == run_id
         assert (await tenant.found("heron reeds"))[0] == second.document_id
 
-        assert await handle.execute_update(TransformWorkflow.demote) == "started"
+        assert await handle.execute_update("demote") == "started"
         await reaches(handle, "staged")
         assert await tenant.live() == old
         assert (await tenant.found("otter river"))[0] == first.document_id
 
-        await handle.execute_update(TransformWorkflow.promote)
+        await handle.execute_update("promote")
         await reaches(handle, "live")
-        assert await handle.execute_update(TransformWorkflow.finalize) == "started"
+        assert await handle.execute_update("finalize") == "started"
         assert await handle.result() == TransformResult(run_id=run_id, outcome="finalized")
         await record(handle, "transform-promoted-demoted-finalized")
         await record_last(client, names.PROMOTE, "promote")
