@@ -1,5 +1,6 @@
 """The pure plan of a capture: everything that will be written, decided before any lock is taken."""
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -26,6 +27,7 @@ from memory_plane.core.source_document import EntityHint, SourceDocument
 from memory_plane.core.text import clean_json, clean_text, is_blank
 
 _SPEAKER_ATTRIBUTE = "speaker"
+_NO_WORD = re.compile(r"\W+")
 _MONTHS = (
     *("January", "February", "March", "April", "May", "June"),
     *("July", "August", "September", "October", "November", "December"),
@@ -183,10 +185,14 @@ def _chunks(source: str, cuts: Iterable[TextChunk], context: str) -> tuple[Plann
 
 
 def _unsaid(context: str, text: str) -> str:
-    """The lines of `context` that `text` does not have: a title is often the beginning of its text, and said twice
-    its words would count twice."""
-    folded = text.casefold()
-    return "\n".join(line for line in context.split("\n") if line.casefold() not in folded)
+    """The lines of `context` that `text` does not have word by word: a title is often the beginning of its text, and
+    said twice its words would count twice."""
+    said = _words(text)
+    return "\n".join(line for line in context.split("\n") if _words(line) not in said)
+
+
+def _words(text: str) -> str:
+    return f" {_NO_WORD.sub(' ', text.casefold()).strip()} "
 
 
 def _entities(hints: Iterable[EntityHint]) -> tuple[EntityHint, ...]:
