@@ -23,6 +23,7 @@ from api.starter import open_starter
 from memory_plane import logs
 from memory_plane.core.caller import Caller
 from memory_plane.core.conditions import SHIPPED_CONDITIONS, ConditionRegistry
+from memory_plane.plane.document_store import Mountable
 from memory_plane.plane.engine import Engine
 from memory_plane.plane.health import Health
 from memory_plane.plane.ports import GrantStore, SourceProvider
@@ -37,7 +38,7 @@ judged (400). A document that the caller may not see is 404, like one that is no
 documented ones. 429 and 503 say in `Retry-After` when to come back.
 """
 _OPEN_FILES = 65_536
-EngineSource: TypeAlias = Engine | Callable[[], Engine]
+EngineSource: TypeAlias = Mountable | Callable[[], Mountable]
 
 
 def create_app(
@@ -113,11 +114,12 @@ def register_memory_routes(
     *,
     body_limits: BodyLimits | None = None,
 ) -> None:
-    """Mount `/api/tenants/{tenantId}/memory/…` on a host's app. The host opens and closes the engine.
+    """Mount `/api/tenants/{tenantId}/memory/…` on a host's app. The host opens and closes the engine;
+    in its place it may give a `Mounted` store of its own, whose missing verbs are answered 501.
 
     Refusals leave these routes as problem documents without touching the host's error handlers or middleware.
     """
-    source = (lambda: engine) if isinstance(engine, Engine) else engine
+    source = engine if callable(engine) else (lambda: engine)
     install(app, Door(source, caller_resolver, body_limits or BodyLimits()))
     for module in (add, reading, feed, retention):
         app.include_router(module.router)

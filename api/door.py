@@ -26,7 +26,7 @@ from memory_plane.contracts.errors import PlaneError
 from memory_plane.contracts.validation import field_errors, refusal
 from memory_plane.core.visibility import Visibility
 from memory_plane.logs import name_in_logs, where
-from memory_plane.plane.engine import Engine
+from memory_plane.plane.document_store import DocumentStore, Mountable
 from memory_plane.store.database import StatementFailed
 
 GRANT = "x-memory-grant"
@@ -37,9 +37,9 @@ _log = logging.getLogger("memory_plane.api")
 
 @dataclass(frozen=True, slots=True)
 class Admitted:
-    """A caller who may use this verb, and the engine to use it on."""
+    """A caller who may use this verb, and the store to use it on."""
 
-    engine: Engine
+    documents: DocumentStore
     visibility: Visibility
 
 
@@ -47,7 +47,7 @@ class Admitted:
 class Door:
     """`engine` is asked at each request: it raises Unavailable while there is none to serve with."""
 
-    engine: Callable[[], Engine]
+    engine: Callable[[], Mountable]
     resolve: CallerResolver
     limits: BodyLimits = field(default_factory=BodyLimits)
 
@@ -57,7 +57,7 @@ class Door:
         name_in_logs(tenant=caller.tenant_id)
         visibility = await engine.access.visibility(caller)
         engine.access.require(visibility, verb)
-        return Admitted(engine, visibility)
+        return Admitted(engine.documents, visibility)
 
 
 def grant(verb: Verb) -> dict[str, Any]:

@@ -45,7 +45,7 @@ IdempotencyKey = Annotated[
 async def add(
     request: JsonRequest, caller: CallerDep, body: AddRequest, idempotency_key: IdempotencyKey = None
 ) -> Response:
-    outcome = await caller.engine.adding.add(caller.visibility, body, request.payload, idempotency_key)
+    outcome = await caller.documents.add(caller.visibility, body, request.payload, idempotency_key)
     response = answer(outcome.response)
     if outcome.replayed:
         response.headers[REPLAYED] = "true"
@@ -64,4 +64,4 @@ async def add_batch(
     request: JsonRequest, caller: CallerDep, body: BatchRequest, idempotency_key: IdempotencyKey = None
 ) -> Response:
     items = request.payload["items"]
-    return answer(await caller.engine.adding.add_batch(caller.visibility, items, idempotency_key))
+    return answer(await caller.documents.add_batch(caller.visibility, items, idempotency_key))

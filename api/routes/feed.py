@@ -35,8 +35,8 @@ class FeedQuery(BaseModel):
     openapi_extra=grant(Verb.SEARCH),
 )
 async def feed(caller: CallerDep, query: Annotated[FeedQuery, Query()]) -> Response:
-    feed = caller.engine.feed
+    documents = caller.documents
     if query.events == "all":
-        return answer(await feed.events(caller.visibility, query.after, query.limit))
-    page = await feed.entries(caller.visibility, query.after, query.limit, query.exclude_generator)
+        return answer(await documents.events(caller.visibility, query.after, query.limit))
+    page = await documents.feed(caller.visibility, query.after, query.limit, query.exclude_generator)
     return answer_with_nulls(page)

@@ -38,7 +38,7 @@ class DocumentQuery(BaseModel):
     openapi_extra=grant(Verb.SEARCH),
 )
 async def search(caller: CallerDep, body: SearchRequest) -> Response:
-    return answer(await caller.engine.search.search(caller.visibility, body))
+    return answer(await caller.documents.search(caller.visibility, body))
 
 
 @router.get(
@@ -50,7 +50,7 @@ async def search(caller: CallerDep, body: SearchRequest) -> Response:
     openapi_extra=grant(Verb.SEARCH),
 )
 async def list_documents(caller: CallerDep, query: Annotated[ListQuery, Query()]) -> Response:
-    return answer(await caller.engine.library.list(caller.visibility, query.limit, query.cursor))
+    return answer(await caller.documents.list(caller.visibility, query.limit, query.cursor))
 
 
 @router.get(
@@ -65,5 +65,5 @@ async def get_document(
     caller: CallerDep, document_id: Annotated[str, Path(alias="documentId")], query: Annotated[DocumentQuery, Query()]
 ) -> Response:
     require_id(document_id)
-    document = await caller.engine.library.get(caller.visibility, document_id, query.version)
+    document = await caller.documents.get(caller.visibility, document_id, query.version)
     return answer(document, always={"text"})

@@ -34,7 +34,7 @@ VersionId = Annotated[str, Path(alias="versionId")]
 async def forget(caller: CallerDep, document_id: DocumentId, body: ForgetRequest | None = None) -> Response:
     require_id(document_id)
     reason = body.reason if body is not None else None
-    return answer(await caller.engine.retention.forget(caller.visibility, document_id, reason))
+    return answer(await caller.documents.forget(caller.visibility, document_id, reason))
 
 
 @router.post(
@@ -47,7 +47,7 @@ async def forget(caller: CallerDep, document_id: DocumentId, body: ForgetRequest
 )
 async def purge(caller: CallerDep, document_id: DocumentId) -> Response:
     require_id(document_id)
-    return answer(await caller.engine.retention.purge(caller.visibility, document_id))
+    return answer(await caller.documents.purge(caller.visibility, document_id))
 
 
 @router.post(
@@ -60,6 +60,4 @@ async def purge(caller: CallerDep, document_id: DocumentId) -> Response:
 )
 async def set_retention_class(caller: CallerDep, version_id: VersionId, body: RetentionClassRequest) -> Response:
     require_id(version_id)
-    return answer(
-        await caller.engine.retention.set_retention_class(caller.visibility, version_id, body.retention_class)
-    )
+    return answer(await caller.documents.set_retention_class(caller.visibility, version_id, body.retention_class))

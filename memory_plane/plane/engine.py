@@ -17,6 +17,7 @@ from memory_plane.plane.cutover import Cutover
 from memory_plane.plane.deriving import Deriving
 from memory_plane.plane.distilling import Distilling
 from memory_plane.plane.embedding import Embedding
+from memory_plane.plane.engine_store import EngineStore
 from memory_plane.plane.feed import Feed
 from memory_plane.plane.hosting import Hosting
 from memory_plane.plane.ingesting import Ingesting
@@ -59,6 +60,7 @@ class Engine:
     reembedding: Reembedding
     distilling: Distilling
     hosting: Hosting
+    documents: EngineStore
     transforms: Transforms
     deriving: Deriving
     reviewing: Reviewing
@@ -96,7 +98,7 @@ class Engine:
             search = Search(pool, settings, access, embedding, models, sources=sources)
             stack.push_async_callback(search.aclose)
             retiring = Retiring(pool, settings)
-            feed, library = Feed(pool), Library(pool)
+            feed, library, retention = Feed(pool), Library(pool), Retention(pool, access)
             adding = Adding(capture, embedding, starter, settings)
             yield cls(
                 settings=settings,
@@ -109,7 +111,8 @@ class Engine:
                 embedding=embedding,
                 library=library,
                 feed=feed,
-                retention=Retention(pool, access),
+                retention=retention,
+                documents=EngineStore(adding, search, library, feed, retention),
                 widening=Widening(pool, access, starter),
                 search=search,
                 ingesting=Ingesting(pool, settings, access, capture),
