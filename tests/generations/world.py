@@ -19,6 +19,7 @@ from memory_plane.plane.captured import Captured
 from memory_plane.plane.transforms import step_input
 from memory_plane.store.database import connection
 from tests.search.world import World
+from workflows import policies
 
 OTHER_MODEL: dict[str, Any] = {"embed": {"model": "two"}, "chunk": {"maxTokens": 64}}
 
@@ -55,7 +56,9 @@ class Tenant(World):
 
     async def run(self, params: dict[str, Any] | None = None, scope: TransformScope | None = None) -> str:
         """A run of these params, prepared."""
-        config = await self.engine.transforms.create_config(self.tenant, "other", params or OTHER_MODEL)
+        config = await self.engine.transforms.create_config(
+            self.tenant, "other", OTHER_MODEL if params is None else params
+        )
         run_id = await self.engine.transforms.create_run(self.tenant, config.id, scope)
         await self.engine.transforms.prepare(self.tenant, run_id)
         return run_id
@@ -91,7 +94,8 @@ class Tenant(World):
             result = await self.engine.deriving.step(
                 StepInput(tenant_id=self.tenant, generation=plan.target, embed=plan.embed, retry_before=plan.begun_at)
             )
-            if not (result.behind or result.retrying or (plan.embed and result.pending)):
+            near = result.behind <= policies.CUT_WHEN_BEHIND and not result.retrying
+            if near and not (plan.embed and (result.unsettled or result.pending > policies.CUT_WHEN_PENDING)):
                 return result
 
     async def cutover(self, kind: Cutting, generation: str, **values: Any) -> CutResult:
@@ -102,7 +106,8 @@ class Tenant(World):
             result = await self.engine.cutover.cut(plan)
             if result.flipped:
                 break
-        await self.embed_live()
+        if plan.embed:
+            await self.embed_live()
         return result
 
     async def promote(self, generation: str, **values: Any) -> CutResult:
