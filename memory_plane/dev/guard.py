@@ -35,6 +35,9 @@ def _die_with_guard(signum: int) -> Callable[[], None] | None:
     guard = os.getpid()
 
     def before_exec() -> None:
+        # A shell that starts us in the background ignores these, which outlives exec: nothing could stop the child.
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+        signal.signal(signal.SIGQUIT, signal.SIG_DFL)
         # Runs after the change of user, which would have cleared the setting.
         set_death_signal(_PR_SET_PDEATHSIG, signum, 0, 0, 0)
         if os.getppid() != guard:

@@ -112,6 +112,10 @@ async def write_planned(
     return written
 
 
+SHORT_PAGE = 32
+"""Versions; a page of so few is the end of a walk, or near it."""
+
+
 class Deriving:
     def __init__(self, pool: Pool, embedding: Embedding) -> None:
         self._pool = pool
@@ -136,6 +140,10 @@ class Deriving:
             if isinstance(outcome, BaseException):
                 raise outcome
         assert isinstance(derived, _Page) and isinstance(embedded, _Embedded)  # noqa: S101 - said to the type checker
+        if given.embed and 0 < derived.versions <= SHORT_PAGE:
+            # What was never tried is not known to embed: a short page is tried at once, so that no cut overtakes it.
+            again = await self._embed(given, on_progress)
+            embedded = _Embedded(embedded.embedded + again.embedded, embedded.failed + again.failed)
         return await self._standing(given, derived, embedded)
 
     async def _standing(self, given: StepInput, derived: "_Page", embedded: "_Embedded") -> StepResult:

@@ -135,7 +135,7 @@ async def test_it_waits_for_temporal(start: Start, log: Callable[[], str]) -> No
     [
         ({"FTS_LANGUAGE": "german"}, "german"),
         ({"EMBED_BASE_URL": "ftp://x"}, "EMBED_BASE_URL"),
-        ({"DATABASE_URL": ""}, "DATABASE_URL is required"),
+        ({"DATABASE_URL": ""}, "DATABASE_URL must be set"),
     ],
 )
 async def test_what_cannot_work_ends_it_with_a_sentence(
