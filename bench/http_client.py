@@ -11,7 +11,11 @@ class HttpClient:
 
     def __init__(self, host: str, port: int, headers: dict[str, str] | None = None) -> None:
         self._address = host, port
-        self._headers = "".join(f"{name}: {value}\r\n" for name, value in (headers or {}).items())
+        self.use(headers or {})
+
+    def use(self, headers: dict[str, str]) -> None:
+        """These headers from now on."""
+        self._headers = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
 
     async def __aenter__(self) -> Self:
         self._reader, self._writer = await asyncio.open_connection(*self._address)
