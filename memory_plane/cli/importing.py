@@ -18,11 +18,16 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from memory_plane.cli.documents import client
 from memory_plane.cli.output import err, fail, print_json, usage
 from memory_plane.client import MemoryClient
-from memory_plane.contracts.wire import BatchItem
+from memory_plane.contracts.errors import Unavailable
+from memory_plane.contracts.wire import BatchItem, BatchResponse
 
 CHECKERS = 4
 """Concurrent reads while waiting for the last embeddings."""
 POLL_SECONDS = 1.0
+ATTEMPTS = 5
+RETRY_SECONDS = 2.0
+OURS_TO_REPEAT = frozenset({"database_unavailable", "database_busy", "statement_timeout", "lock_conflict", "starting"})
+"""Codes of items that met an outage: nothing is wrong with the line, and it must not count as refused."""
 
 
 @dataclass
@@ -67,9 +72,14 @@ def import_documents(
         checkpoint = Checkpoint(file, adapter)
         if restart:
             checkpoint.clear()
-        documents = _send(memory, file, adapter, batch, checkpoint, progress, outcome)
-        if wait:
-            _await_embedded(memory, documents, progress, outcome)
+        try:
+            documents = _send(memory, file, adapter, batch, checkpoint, progress, outcome)
+            if wait:
+                _await_embedded(memory, documents, progress, outcome)
+        except KeyboardInterrupt:
+            progress.stop()
+            err.print(f"Interrupted. The same command goes on after line {checkpoint.lines}.")
+            raise typer.Exit(130) from None
     if as_json:
         print_json(outcome.as_json())
     else:
@@ -134,7 +144,7 @@ def _send(
     for numbers, items in _batches(file, adapter, size, checkpoint.lines, outcome):
         documents = []
         # The lines name the documents: a batch sent twice makes nothing twice.
-        response = memory.add_batch(items)
+        response = _taken(memory, items, checkpoint.lines)
         for item in response.items:
             documents += _record(item, numbers[item.index], outcome)
         checkpoint.advance(numbers[-1], documents, outcome.refused)
@@ -142,6 +152,17 @@ def _send(
     checkpoint.advance(total, [], outcome.refused)
     progress.update(task, completed=total)
     return checkpoint.documents
+
+
+def _taken(memory: MemoryClient, items: list[dict[str, Any]], done: int) -> BatchResponse:
+    """The answer in which no item met an outage. Raises Unavailable when there is none after some patience."""
+    for attempt in range(ATTEMPTS):
+        if attempt:
+            time.sleep(RETRY_SECONDS)
+        response = memory.add_batch(items)
+        if not any(item.error is not None and item.error.code in OURS_TO_REPEAT for item in response.items):
+            return response
+    raise Unavailable(f"The service does not take every line just now; the same command goes on after line {done}.")
 
 
 def _record(item: BatchItem, line: int, outcome: Outcome) -> list[str]:

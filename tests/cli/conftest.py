@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import signal
 import sys
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
@@ -12,6 +13,7 @@ from typing import Any
 import pytest
 
 from memory_plane.dev.stack import DevStack
+from tests.eventually import eventually
 from tests.fixtures.stack import clean_environment
 
 
@@ -26,10 +28,13 @@ class Ended:
         return json.loads(self.out)
 
 
+Until = Callable[[], Awaitable[bool]]
 Memory = Callable[..., Awaitable[Ended]]
 
 
-async def run_memory(*arguments: str, environment: dict[str, str], cwd: Path, stdin: str = "") -> Ended:
+async def run_memory(
+    *arguments: str, environment: dict[str, str], cwd: Path, stdin: str = "", interrupt_when: Until | None = None
+) -> Ended:
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", "memory_plane.cli.main", *arguments),
         env={**environment, "PYTHONPATH": str(Path.cwd())},
@@ -38,6 +43,9 @@ async def run_memory(*arguments: str, environment: dict[str, str], cwd: Path, st
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.PIPE,
     )
+    if interrupt_when is not None:
+        await eventually(interrupt_when)
+        process.send_signal(signal.SIGINT)
     out, err = await process.communicate(stdin.encode())
     return Ended(process.returncode or 0, out.decode(), err.decode())
 
@@ -56,9 +64,13 @@ def memory(stack: DevStack, tmp_path: Path) -> Memory:
     }
 
     async def run(
-        *arguments: str, stdin: str = "", without: tuple[str, ...] = (), more: Mapping[str, str] = MappingProxyType({})
+        *arguments: str,
+        stdin: str = "",
+        interrupt_when: Until | None = None,
+        without: tuple[str, ...] = (),
+        more: Mapping[str, str] = MappingProxyType({}),
     ) -> Ended:
         kept = {name: value for name, value in environment.items() if name not in without} | dict(more)
-        return await run_memory(*arguments, environment=kept, cwd=tmp_path, stdin=stdin)
+        return await run_memory(*arguments, environment=kept, cwd=tmp_path, stdin=stdin, interrupt_when=interrupt_when)
 
     return run

@@ -2,8 +2,15 @@
 
 import json
 from pathlib import Path
+from typing import Any
 from uuid import uuid4
 
+import pytest
+from rich.progress import Progress
+
+from memory_plane.cli import importing
+from memory_plane.contracts.errors import Unavailable
+from memory_plane.contracts.wire import BatchItem, BatchResponse, ItemError
 from tests.cli.conftest import Memory
 
 
@@ -45,3 +52,56 @@ async def test_an_export_is_what_import_reads(memory: Memory, tmp_path: Path) ->
     mine = next(line for line in exported if line["external_ref"] == name)
     assert (mine["text"], mine["attributes"]) == ("As it was.", {"team": "blue"})
     assert (await memory("export", str(file))).code == 2, "an existing file is not written over"
+
+
+class Halting:
+    """A service whose database goes away in the middle of the first `outages` batches."""
+
+    def __init__(self, outages: int) -> None:
+        self.outages = outages
+
+    def add_batch(self, items: list[dict[str, Any]]) -> BatchResponse:
+        self.outages -= 1
+        down = ItemError(code="database_unavailable", detail="The database cannot be reached.")
+        return BatchResponse(
+            items=[
+                BatchItem(index=n, error=down)
+                if n and self.outages >= 0
+                else BatchItem(index=n, document_id=item["external_ref"], version_id="v", status="captured")
+                for n, item in enumerate(items)
+            ]
+        )
+
+
+@pytest.mark.parametrize(("outages", "lasts"), [(1, False), (1_000, True)])
+def test_a_line_that_met_an_outage_is_not_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, outages: int, lasts: bool
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setattr(importing, "RETRY_SECONDS", 0.0)
+    file = tmp_path / "f.jsonl"
+    file.write_text(lines(3, "m"))
+    checkpoint, outcome = importing.Checkpoint(file, "import"), importing.Outcome()
+
+    def send() -> list[str]:
+        return importing._send(Halting(outages), file, "import", 10, checkpoint, Progress(disable=True), outcome)  # type: ignore[arg-type]
+
+    if lasts:
+        with pytest.raises(Unavailable, match="goes on after line 0"):
+            send()
+        assert importing.Checkpoint(file, "import").lines == 0
+    else:
+        assert len(send()) == 3
+    assert outcome.refused == {}
+
+
+async def test_an_interrupt_says_where_it_goes_on(memory: Memory, tmp_path: Path) -> None:
+    file = tmp_path / f"{uuid4().hex}.jsonl"
+    file.write_text(lines(2_000, file.stem))
+
+    async def begun() -> bool:
+        return any((tmp_path / "cache").rglob("*.json"))
+
+    ended = await memory("import", str(file), "--batch", "1", interrupt_when=begun)
+    assert ended.code == 130
+    assert "The same command goes on after line " in ended.err
