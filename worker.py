@@ -13,7 +13,7 @@ from pydantic import ValidationError
 from temporalio.client import Client
 from temporalio.common import VersioningBehavior
 from temporalio.service import RPCError
-from temporalio.worker import Worker, WorkerDeploymentConfig, WorkerDeploymentVersion
+from temporalio.worker import Interceptor, Worker, WorkerDeploymentConfig, WorkerDeploymentVersion
 from temporalio.worker.workflow_sandbox import SandboxedWorkflowRunner, SandboxRestrictions
 from temporalio.workflow import SandboxImportNotificationPolicy as Policy
 
@@ -89,14 +89,16 @@ RETRY_SECONDS = 2.0
 DEPLOYMENT = "memory-plane"
 
 
-def build(client: Client, engine: Engine, *, max_cached_workflows: int = 1000) -> list[Worker]:
+def build(
+    client: Client, engine: Engine, *, max_cached_workflows: int = 1000, interceptors: Sequence[Interceptor] = ()
+) -> list[Worker]:
     """One worker for orchestration, one for model endpoints, one for back-fills: none waits behind another's work."""
     ingest, reconcile, reembed = IngestActivities(engine), ReconcileActivities(engine), ReembedActivities(engine)
     sweep, widen, distill = SweepActivities(engine), WidenActivities(engine), DistillActivities(engine)
     host = HostActivities(engine)
     transform, cutover = TransformActivities(engine), CutoverActivities(engine)
     common: dict[str, Any] = {
-        "interceptors": [ContentFreeFailures()],
+        "interceptors": [ContentFreeFailures(), *interceptors],
         "graceful_shutdown_timeout": GRACE,
         "deployment_config": _deployment(engine.settings.memory_build_id),
     }
@@ -158,6 +160,8 @@ def build(client: Client, engine: Engine, *, max_cached_workflows: int = 1000) -
             task_queue=QUEUE_BULK,
             activities=[reembed.page, transform.step, transform.build_index, transform.review, transform.retire],
             max_concurrent_activities=4,
+            # Cancellation comes with a heartbeat: whoever pauses a transform does not wait for it long.
+            max_heartbeat_throttle_interval=timedelta(seconds=2),
             **common,
         ),
     ]

@@ -6,16 +6,16 @@ What is true stands in Postgres: the workflow reads it, asks for the next step, 
 cancelled, terminated and started again at any point, and goes on with what it finds.
 """
 
+import asyncio
 from contextlib import suppress
 from datetime import timedelta
-from typing import Literal
+from typing import Literal, TypeVar
 
 from temporalio import workflow
 from temporalio.common import SearchAttributeKey
 from temporalio.exceptions import (
     ActivityError,
     ApplicationError,
-    CancelledError,
     ChildWorkflowError,
     FailureError,
     WorkflowAlreadyStartedError,
@@ -46,6 +46,7 @@ from memory_plane.contracts.transforms import (
 from workflows import policies
 from workflows.details import run_details
 
+T = TypeVar("T")
 Outcome = Literal["finalized", "discarded", "cancelled", "retired"]
 _STAGE = SearchAttributeKey.for_keyword(names.ATTRIBUTE_STAGE)
 
@@ -126,7 +127,7 @@ class TransformWorkflow:
 
     async def _live_through(self) -> Outcome:
         try:
-            self._see(await self._read(TransformActivities.prepare, "register the model, find what there is"))
+            self._see(await self._read(TransformActivities.standing, "look"))
             while True:
                 if self._now.state is BUILDING:
                     await self._build()
@@ -136,12 +137,13 @@ class TransformWorkflow:
                     outcome = await self._decided()
                     if outcome is not None:
                         return outcome
-                if self._cancelled:
+                if self._cancelled and self._now.state is not BUILDING:
                     return "cancelled"
                 await self._continue_as_new()
-        except CancelledError:
+        except (asyncio.CancelledError, FailureError) as error:
             # The workflow itself was cancelled, in the UI: a run that nobody goes on with is not running.
-            if self._standing is not None and self._standing.state is BUILDING:
+            building = self._standing is not None and self._standing.state is BUILDING
+            if building and is_cancelled_exception(error):
                 await self._read(TransformActivities.cancel, "end the run")
             raise
 
@@ -153,29 +155,49 @@ class TransformWorkflow:
         if self._cancelled:
             self._see(await self._read(TransformActivities.cancel, "end the run"))
             return
+        if self._now.goal is None:
+            await self._prepare()
+            return
         self._show("deriving")
         step = await self._step()
         if step is not None and step.walked_to >= (self._now.goal or 0) and not (step.pending or step.retrying):
             await self._finish()
 
+    async def _prepare(self) -> None:
+        self._show("preparing")
+        prepared = await self._unless_told(
+            workflow.start_activity_method(
+                TransformActivities.prepare, self._run, **policies.summarized(policies.DATABASE, "register the model")
+            )
+        )
+        if prepared is not None:
+            self._see(prepared)
+
+    async def _unless_told(self, activity: workflow.ActivityHandle[T]) -> T | None:
+        """None where it was broken off, to be paused or cancelled: it is begun again and goes on where it stopped. So
+        an endpoint that is down keeps no operator waiting."""
+        try:
+            await workflow.wait_condition(lambda: activity.done() or self._paused or self._cancelled)
+        except asyncio.CancelledError:
+            await _stopped(activity)
+            raise
+        if not activity.done():
+            await _stopped(activity)
+            return None
+        return await activity
+
     async def _step(self) -> StepResult | None:
-        """None where it was broken off, to be paused or cancelled: the next one goes on where it stopped."""
         now = self._now
         given = StepInput(
             tenant_id=now.tenant_id, generation=now.run_id, upto=now.goal, retry_before=self._retry_before
         )
-        step = workflow.start_activity_method(
-            TransformActivities.step, given, **policies.summarized(policies.STEP, f"after {now.versions} versions")
+        result = await self._unless_told(
+            workflow.start_activity_method(
+                TransformActivities.step, given, **policies.summarized(policies.STEP, f"after {now.versions} versions")
+            )
         )
-        await workflow.wait_condition(lambda: step.done() or self._paused or self._cancelled)
-        if not step.done():
-            step.cancel()
-        try:
-            result = await step
-        except ActivityError as error:
-            if is_cancelled_exception(error) and (self._paused or self._cancelled):
-                return None
-            raise
+        if result is None:
+            return None
         self._standing = now.model_copy(
             update={
                 "versions": result.total_versions,
@@ -266,7 +288,7 @@ class TransformWorkflow:
             )
             self._retry_before = reopened.retry_before
             self._paused = False
-            self._see(await self._read(TransformActivities.prepare, "register the model, find what there is"))
+            self._see(reopened.standing)
             return None
         generation = self._now.run_id if decision == "discard" else self._now.archived
         assert generation is not None  # noqa: S101 - checked before it was accepted
@@ -518,6 +540,13 @@ _CODES: dict[tuple[Decision, GenerationState], str] = {
     **{("demote", state): "generation_not_live" for state in (BUILDING, FAILED, STAGED, ARCHIVED, RETIRED)},
     **{("finalize", state): "generation_not_live" for state in (BUILDING, FAILED, STAGED, ARCHIVED, RETIRED)},
 }
+
+
+async def _stopped(activity: workflow.ActivityHandle[T]) -> None:
+    """Break it off, and return when it has stopped, however it did: what it has done is in the rows."""
+    activity.cancel()
+    with suppress(ActivityError):
+        await activity
 
 
 def _refused(sentence: str, code: str | None = None) -> ApplicationError:

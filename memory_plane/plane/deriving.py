@@ -38,6 +38,8 @@ WRITE_BYTES = 500_000
 """In one transaction, which keeps writers of its documents waiting."""
 MOST_PENDING = 500
 """Derivations without vectors beyond which the endpoint is waited for before more is derived."""
+SHORT_PAGE = 32
+"""Versions; a page of so few is the end of a walk, or near it."""
 LONGEST_REASON = 300
 
 
@@ -110,10 +112,6 @@ async def write_planned(
     if planned.reasons:
         await deriving.record_failures(conn, tenant_id, generation.id, planned.reasons)
     return written
-
-
-SHORT_PAGE = 32
-"""Versions; a page of so few is the end of a walk, or near it."""
 
 
 class Deriving:

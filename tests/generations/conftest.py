@@ -40,6 +40,14 @@ async def module_engine(module_database: str, module_fake: FakeEndpoint) -> Asyn
 
 
 @pytest.fixture
+async def engine(module_database: str, fake: FakeEndpoint) -> AsyncIterator[Engine]:
+    """One of this test's own: it remembers no outage of the test before."""
+    async with Engine.open(configured(module_database, fake)) as opened:
+        await opened.embedding.ensure_engine_model()
+        yield opened
+
+
+@pytest.fixture
 async def tenant(module_engine: Engine, fake: FakeEndpoint) -> Tenant:
     """A tenant of its own; ann may do everything."""
     opened = Tenant(module_engine, f"t-{uuid4().hex[:12]}")

@@ -1,12 +1,12 @@
 """The worker as it is composed, in this process, on a namespace and a database of the test's own."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 
 import pytest
 from temporalio.client import Client
-from temporalio.worker import Worker
+from temporalio.worker import Interceptor, Worker
 
 import worker
 from api.starter import TemporalStarter
@@ -57,9 +57,9 @@ def workers(client: Client, engine: Engine) -> RunWorkers:
 
 @asynccontextmanager
 async def running_workers(
-    client: Client, engine: Engine, *, max_cached_workflows: int = 1000
+    client: Client, engine: Engine, *, max_cached_workflows: int = 1000, interceptors: Sequence[Interceptor] = ()
 ) -> AsyncIterator[list[Worker]]:
-    built = worker.build(client, engine, max_cached_workflows=max_cached_workflows)
+    built = worker.build(client, engine, max_cached_workflows=max_cached_workflows, interceptors=interceptors)
     running = [asyncio.create_task(each.run()) for each in built]
     try:
         yield built
