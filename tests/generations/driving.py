@@ -27,7 +27,11 @@ Run = WorkflowHandle[TransformWorkflow, TransformResult]
 
 
 async def start(
-    client: Client, tenant: Tenant, params: dict[str, Any] | None = None, scope: TransformScope | None = None, **more: Any
+    client: Client,
+    tenant: Tenant,
+    params: dict[str, Any] | None = None,
+    scope: TransformScope | None = None,
+    **more: Any,
 ) -> Run:
     config = await tenant.engine.transforms.create_config(
         tenant.tenant, "other", OTHER_MODEL if params is None else params
@@ -44,6 +48,12 @@ async def attend(client: Client, tenant: Tenant, run_id: str, **more: Any) -> Ru
         id=names.transform_id(tenant.tenant, run_id),
         task_queue=names.QUEUE,
     )
+
+
+async def tell(run: Run, update: str, *arguments: Any) -> str:
+    """Send an update by its name, as the Temporal UI does; what it answers."""
+    answer: str = await run.execute_update(update, args=arguments, result_type=str)
+    return answer
 
 
 async def cut_over(

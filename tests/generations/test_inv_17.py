@@ -20,13 +20,13 @@ KEPT = 20
 def pages(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
     """The chunks of each page that is ranked."""
     seen: list[list[str]] = []
-    hits: Callable[..., Any] = search_rows.hits
+    page_rows: Callable[..., Any] = search_rows.page_rows
 
     async def watched(conn: Connection, tenant_id: str, chunk_ids: Collection[str], *more: Any) -> Any:
         seen.append(list(chunk_ids))
-        return await hits(conn, tenant_id, chunk_ids, *more)
+        return await page_rows(conn, tenant_id, chunk_ids, *more)
 
-    monkeypatch.setattr(search_rank, "hits", watched)
+    monkeypatch.setattr(search_rank, "page_rows", watched)
     return seen
 
 

@@ -27,7 +27,7 @@ from tests.canaries import CANARY, leaks
 from tests.eventually import eventually
 from tests.fakes.endpoint import FakeEndpoint
 from tests.fakes.faults import Poison
-from tests.generations.driving import attend, cut_over, details, reaches, refusal, run_of, shows, start, status
+from tests.generations.driving import attend, cut_over, details, reaches, refusal, run_of, shows, start, status, tell
 from tests.generations.world import Tenant
 from tests.replay.recording import record
 from tests.workflows.conftest import running_workers
@@ -59,21 +59,21 @@ async def test_a_run_from_its_first_page_to_its_retirement(client: Client, tenan
         assert "**promote** `{}`" in page and "overlap@10" in page and "**discard** `{}`" in page
         second = await tenant.capture("the heron stands in the reeds", title="heron")
 
-        assert await run.execute_update(TransformWorkflow.promote) == "started"
+        assert await tell(run, "promote") == "started"
         await reaches(run, "live")
         assert await tenant.live() == run_of(run)
         assert (await tenant.found("heron reeds"))[0] == second.document_id
         await shows(run, f"**demote** `{{}}` brings back `{old}`")
         await shows(run, "a search answers")
 
-        assert await run.execute_update(TransformWorkflow.demote) == "started"
+        assert await tell(run, "demote") == "started"
         await reaches(run, "staged")
         assert await tenant.live() == old
         assert (await tenant.found("otter river"))[0] == first.document_id
 
-        await run.execute_update(TransformWorkflow.promote, PromoteRequest())
+        await tell(run, "promote", PromoteRequest())
         await reaches(run, "live")
-        assert await run.execute_update(TransformWorkflow.finalize) == "started"
+        assert await tell(run, "finalize") == "started"
         assert await run.result() == TransformResult(run_id=run_of(run), outcome="finalized")
         assert await tenant.state(old) == "retired" and await tenant.chunks(old) == 0
         attributes = (await run.describe()).typed_search_attributes
@@ -89,30 +89,30 @@ async def test_what_is_not_to_be_decided_now_is_refused_by_its_own_type(client: 
     async with running_workers(client, tenant.engine):
         run = await start(client, tenant)
         await reaches(run, "staged")
-        assert await refusal(run.execute_update(TransformWorkflow.demote, DemoteRequest())) == "generation_not_live"
-        assert await refusal(run.execute_update(TransformWorkflow.finalize)) == "generation_not_live"
-        for update in (TransformWorkflow.pause, TransformWorkflow.resume, TransformWorkflow.cancel):
-            assert await refusal(run.execute_update(update)) == "not_now"
-        assert await refusal(run.execute_update(TransformWorkflow.retry_failures)) == "not_now"
-        await run.execute_update(TransformWorkflow.promote)
+        assert await refusal(tell(run, "demote", DemoteRequest())) == "generation_not_live"
+        assert await refusal(tell(run, "finalize")) == "generation_not_live"
+        for update in ("pause", "resume", "cancel"):
+            assert await refusal(tell(run, update)) == "not_now"
+        assert await refusal(tell(run, "retry_failures")) == "not_now"
+        await tell(run, "promote")
         await reaches(run, "live")
-        assert await refusal(run.execute_update(TransformWorkflow.promote)) == "generation_is_live"
-        assert await refusal(run.execute_update(TransformWorkflow.discard)) == "generation_is_live"
-        await run.execute_update(TransformWorkflow.demote)
+        assert await refusal(tell(run, "promote")) == "generation_is_live"
+        assert await refusal(tell(run, "discard")) == "generation_is_live"
+        await tell(run, "demote")
         await reaches(run, "staged")
-        assert await run.execute_update(TransformWorkflow.discard) == "started"
+        assert await tell(run, "discard") == "started"
         assert (await run.result()).outcome == "discarded"
         await record(run, "transform-discarded")
         assert await tenant.chunks(run_of(run)) == 0
 
         scoped = await start(client, tenant, scope=TransformScope(adapter="http"))
         await reaches(scoped, "staged")
-        assert await refusal(scoped.execute_update(TransformWorkflow.promote)) == "run_scoped"
+        assert await refusal(tell(scoped, "promote")) == "run_scoped"
         wordless = await start(client, tenant, {"embed": None})
         await reaches(wordless, "staged")
-        assert await refusal(wordless.execute_update(TransformWorkflow.promote)) == "embed_not_configured"
+        assert await refusal(tell(wordless, "promote")) == "embed_not_configured"
         partial = PromoteRequest(allow_partial_dense=True)
-        assert await wordless.execute_update(TransformWorkflow.promote, partial) == "started"
+        assert await tell(wordless, "promote", partial) == "started"
         await reaches(wordless, "live")
 
 
@@ -125,18 +125,18 @@ async def test_pause_resume_and_cancel_while_the_endpoint_is_down(
         run = await start(client, tenant)
         hold = fake.hold(on="embed")
         await hold.reached(1)
-        assert await run.execute_update(TransformWorkflow.pause) == "paused"
+        assert await tell(run, "pause") == "paused"
         await shows(run, "**paused**")
-        assert await refusal(run.execute_update(TransformWorkflow.promote)) == "run_not_completed"
+        assert await refusal(tell(run, "promote")) == "run_not_completed"
         fake.heal()
         assert (await status(run)).state == "building"
-        assert await run.execute_update(TransformWorkflow.resume) == "resumed"
+        assert await tell(run, "resume") == "resumed"
         await reaches(run, "staged")
 
         other = await start(client, tenant)
         hold = fake.hold(on="embed")
         await hold.reached(1)
-        assert await other.execute_update(TransformWorkflow.cancel) == "cancelled"
+        assert await tell(other, "cancel") == "cancelled"
         assert (await other.result()).outcome == "cancelled"
         await record(other, "transform-cancelled")
         fake.heal()
@@ -145,7 +145,7 @@ async def test_pause_resume_and_cancel_while_the_endpoint_is_down(
         assert standing.error is not None and "Cancelled by an operator" in standing.error
 
         again = await attend(client, tenant, run_of(other))
-        assert await again.execute_update(TransformWorkflow.retry_failures) == "started"
+        assert await tell(again, "retry_failures") == "started"
         assert (await reaches(again, "staged")).error is None
 
 
@@ -171,7 +171,7 @@ async def test_inv_32_a_run_that_is_cancelled_or_terminated_goes_on_when_it_is_s
         fake.heal()
         assert (await tenant.engine.transforms.standing(tenant.tenant, run_of(run))).status == "failed"
         run = await attend(client, tenant, run_of(run))
-        await run.execute_update(TransformWorkflow.retry_failures)
+        await tell(run, "retry_failures")
         standing = await reaches(run, "staged")
         assert (standing.versions, standing.failed) == (20, 0)
         await run.cancel()
@@ -190,12 +190,12 @@ async def test_failures_are_shown_and_driven_again(client: Client, tenant: Tenan
         assert standing.failed == 1
         page = await details(run)
         assert "**retry_failures** `{}`" in page and bad.version_id in page
-        assert await refusal(run.execute_update(TransformWorkflow.promote)) == "run_not_completed"
-        await run.execute_update(TransformWorkflow.retry_failures)
+        assert await refusal(tell(run, "promote")) == "run_not_completed"
+        await tell(run, "retry_failures")
         await shows(run, "deriving")
         await reaches(run, "failed")
         fake.heal()
-        await run.execute_update(TransformWorkflow.retry_failures)
+        await tell(run, "retry_failures")
         assert (await reaches(run, "staged")).failed == 0
         await record(run, "transform-retried")
     assert await leaks(client) == []
@@ -207,7 +207,7 @@ async def test_a_model_that_cannot_be_indexed_fails_the_run_in_the_ui(client: Cl
         run = await start(client, tenant, {"embed": {"model": "huge"}})
         await reaches(run, "failed")
         assert "4096 dimensions" in await details(run)
-        await run.execute_update(TransformWorkflow.discard)
+        await tell(run, "discard")
         assert (await run.result()).outcome == "discarded"
 
 
@@ -231,7 +231,7 @@ async def test_after_its_soak_a_run_finalizes_by_itself(client: Client, tenant: 
     async with running_workers(client, tenant.engine):
         run = await start(client, tenant, soak_hours=2 / 3600)
         await reaches(run, "staged")
-        await run.execute_update(TransformWorkflow.promote)
+        await tell(run, "promote")
         assert (await run.result()).outcome == "finalized"
     assert await tenant.state(old) == "retired" and await tenant.found("otter")
 
@@ -270,11 +270,11 @@ async def test_cutovers_started_elsewhere_are_noticed(client: Client, tenant: Te
         await reaches(run, "live")
         other = await start(client, tenant, {"chunk": {"maxTokens": 32}})
         await reaches(other, "staged")
-        await other.execute_update(TransformWorkflow.promote)
+        await tell(other, "promote")
         await reaches(other, "live")
         await reaches(run, "archived")
         await shows(run, "**promote** `{}` makes it live again")
-        await other.execute_update(TransformWorkflow.finalize)
+        await tell(other, "finalize")
         assert (await run.result()).outcome == "retired"
         assert (await other.result()).outcome == "finalized"
 
@@ -302,13 +302,14 @@ async def test_a_long_run_and_a_long_catch_up_continue_as_new(
         standing = await reaches(run, "staged")
         assert (standing.versions, standing.failed) == (40, 0)
         late = [await tenant.capture(f"the heron stands {n}") for n in range(60)]
-        await run.execute_update(TransformWorkflow.promote)
+        await tell(run, "promote")
         await reaches(run, "live")
         continued = [each async for each in client.list_workflows("ExecutionStatus = 'ContinuedAsNew'")]
         assert {each.workflow_type for each in continued} == {names.TRANSFORM, names.PROMOTE}
         for each in continued:
             handle = client.get_workflow_handle(each.id, run_id=each.run_id)
-            await record(handle, f"{'transform' if each.workflow_type == names.TRANSFORM else 'promote'}-continued-as-new")
+            kind = "transform" if each.workflow_type == names.TRANSFORM else "promote"
+            await record(handle, f"{kind}-continued-as-new")
     await tenant.embed_live()
     assert {each.document_id for each in late} <= set(await tenant.found("heron", limit=50)) or len(late) > 50
     held = await tenant.engine.pool.fetchval(
@@ -323,12 +324,12 @@ async def test_workflows_of_generations_replay_from_an_empty_cache(client: Clien
     async with running_workers(client, tenant.engine, max_cached_workflows=0):
         run = await start(client, tenant)
         await reaches(run, "staged")
-        await run.execute_update(TransformWorkflow.promote)
+        await tell(run, "promote")
         await reaches(run, "live")
-        await run.execute_update(TransformWorkflow.demote)
+        await tell(run, "demote")
         await reaches(run, "staged")
         await record(client.get_workflow_handle(names.cutover_id(tenant.tenant)), "demote-done")
-        await run.execute_update(TransformWorkflow.discard)
+        await tell(run, "discard")
         assert (await run.result()).outcome == "discarded"
 
 
@@ -336,8 +337,8 @@ async def test_an_update_sent_with_the_start_is_judged_once_the_rows_are_read(cl
     await tenant.add("the otter swims")
     run_id = await tenant.staged()
     run = await attend(client, tenant, run_id)
-    sent = asyncio.create_task(run.execute_update(TransformWorkflow.promote))
-    refused = asyncio.create_task(refusal(run.execute_update(TransformWorkflow.pause)))
+    sent = asyncio.create_task(tell(run, "promote"))
+    refused = asyncio.create_task(refusal(tell(run, "pause")))
     async with running_workers(client, tenant.engine):
         assert (await sent, await refused) == ("started", "not_now")
         await reaches(run, "live")
