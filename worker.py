@@ -34,7 +34,12 @@ from memory_plane.contracts.errors import PlaneError
 from memory_plane.contracts.names import QUEUE, QUEUE_BULK, QUEUE_EMBED
 from memory_plane.plane import backlog
 from memory_plane.plane.engine import Engine
-from memory_plane.plane.starting import broken_indexes_rebuilt, database_fits, engine_model_registered
+from memory_plane.plane.starting import (
+    broken_indexes_rebuilt,
+    database_fits,
+    engine_model_registered,
+    recipe_drift_told,
+)
 from memory_plane.settings import Settings, SettingsInvalid
 from memory_plane.store.fts_language import FtsLanguageMismatch
 from memory_plane.telemetry import door, tracing
@@ -193,7 +198,7 @@ async def serve(settings: Settings, stop: asyncio.Event) -> None:
         if not await _until(stop, lambda: database_fits(engine)):
             return
         await _register_attributes(client, settings)
-        for chore in (engine_model_registered(engine), broken_indexes_rebuilt(engine)):
+        for chore in (engine_model_registered(engine), broken_indexes_rebuilt(engine), recipe_drift_told(engine)):
             stack.callback(asyncio.create_task(chore).cancel)
         stack.callback(asyncio.create_task(backlog.watch(engine.pool)).cancel)
         working.append(starter)

@@ -11,11 +11,10 @@ from temporalio.api.operatorservice.v1 import ListSearchAttributesRequest
 from temporalio.service import RPCError
 
 from memory_plane.contracts import names
-from memory_plane.contracts.recipe import Recipe
-from memory_plane.core.recipes import differences
 from memory_plane.models.embed import EmbedClient, probe_dims
 from memory_plane.models.endpoint import Endpoint, http_client
 from memory_plane.models.errors import EndpointFault, ModelUnusable
+from memory_plane.plane.recipe_drift import recipe_drift
 from memory_plane.settings import Settings
 from memory_plane.store import diagnosis
 from memory_plane.store.database import Connection, open_pool
@@ -126,16 +125,8 @@ async def _derivations(connection: Connection, report: Report) -> None:
 
 
 async def _recipes(connection: Connection, settings: Settings, report: Report) -> None:
-    configured = settings.default_recipe()
-    for stored, tenants in await diagnosis.live_recipes(connection):
-        differing = differences(configured, Recipe.model_validate(stored))
-        if differing:
-            report.note(
-                "live recipe",
-                "warn",
-                f"{tenants} tenants are served by a recipe that differs from the configuration in "
-                f"{', '.join(differing)}; the live recipe decides, and memory transform run changes it.",
-            )
+    for sentence in await recipe_drift(connection, settings):
+        report.note("live recipe", "warn", sentence)
 
 
 async def _indexes(connection: Connection, report: Report) -> None:

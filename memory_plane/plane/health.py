@@ -8,6 +8,7 @@ from typing import Literal
 from urllib.parse import urlsplit
 
 from memory_plane.contracts.errors import Unavailable
+from memory_plane.plane.recipe_drift import recipe_drift
 from memory_plane.settings import Settings
 from memory_plane.store.database import Pool, StatementFailed, connection
 from memory_plane.store.fts_language import FtsLanguageMismatch, verify_fts_language
@@ -21,6 +22,9 @@ PATIENCE = 2.0
 KEPT_FOR = 5.0
 """Seconds an endpoint's state is kept: probes come often, and an endpoint is asked for nothing but a connection."""
 
+RECIPES_KEPT_FOR = 60.0
+MOST_DRIFTS = 3
+"""Recipes that differ and are named; `memory doctor` names all."""
 NOTICED_AFTER = 20
 """Searches in a row without an endpoint's part in them, until readiness says so."""
 
@@ -49,8 +53,9 @@ class Health:
 
     async def check(self) -> Mapping[str, Part]:
         """Every part; a part that is down is a state, never an error."""
-        (database, language), temporal, embed, rerank = await asyncio.gather(
+        (database, language), recipes, temporal, embed, rerank = await asyncio.gather(
             self._database(),
+            self._recipes(),
             self._temporal(),
             self._endpoint("embed", self.settings.embed_base_url),
             self._endpoint("rerank", self.settings.rerank_base_url),
@@ -58,6 +63,7 @@ class Health:
         return {
             "database": database,
             "fts_language": language,
+            "live_recipes": recipes,
             "temporal": temporal,
             "embed": embed,
             "rerank": rerank,
@@ -73,6 +79,21 @@ class Health:
         except (Unavailable, TimeoutError, StatementFailed):
             return down, Part("down", required=True, detail="It cannot be read while the database is down.")
         return Part("up", required=True), Part("up", required=True)
+
+    async def _recipes(self) -> Part:
+        """Whether the recipes that serve are the configured one; all tenants are looked at, so not often."""
+        now = time.monotonic()
+        kept = self._kept.get("recipes")
+        if kept is not None and kept[0] >= now:
+            return kept[1]
+        try:
+            async with asyncio.timeout(PATIENCE), connection(self.pool) as conn:
+                drift = await recipe_drift(conn, self.settings)
+        except (Unavailable, TimeoutError, StatementFailed):
+            return Part("down", detail="They cannot be read while the database is down.")
+        part = Part("mismatch", detail=" ".join(drift[:MOST_DRIFTS])) if drift else Part("up")
+        self._kept["recipes"] = (now + RECIPES_KEPT_FOR, part)
+        return part
 
     async def _temporal(self) -> Part:
         if self.temporal is None:

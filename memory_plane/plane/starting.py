@@ -6,6 +6,8 @@ import logging
 from memory_plane.contracts.errors import PlaneError, Unavailable
 from memory_plane.models.errors import ModelUnusable
 from memory_plane.plane.engine import Engine
+from memory_plane.plane.recipe_drift import recipe_drift
+from memory_plane.store import diagnosis
 from memory_plane.store.database import StatementFailed, connection
 from memory_plane.store.fts_language import verify_fts_language
 from memory_plane.store.model_tables import build_index, index_is_valid
@@ -51,14 +53,31 @@ async def engine_model_registered(engine: Engine) -> None:
 
 
 async def broken_indexes_rebuilt(engine: Engine) -> None:
-    """Build anew what a broken build has left invalid: such an index costs every write and serves no read."""
+    """Build anew what a broken build has left invalid, for such an index costs every write and serves no read; and
+    what a transform that was given up has filled and never indexed, unless another one is filling it."""
     try:
         async with connection(engine.pool) as conn:
             tables = await tables_with_dims(conn)
-            broken = [(table, dims) for table, dims in tables if await index_is_valid(conn, table) is False]
+            filling = await diagnosis.tables_being_filled(conn)
+            broken = [
+                (table, dims)
+                for table, dims in tables
+                if (valid := await index_is_valid(conn, table)) is False or (valid is None and table not in filling)
+            ]
         for table, dims in broken:
             # One that another process is building looks the same: its end is waited for, and it is left as it is.
             if await build_index(engine.settings.direct_dsn, table, dims, lambda progress: None):
-                _log.info("the index of %s had been left invalid and was built anew", table)
+                _log.info("the index of %s was invalid or missing, and has been built", table)
     except (PlaneError, StatementFailed) as fault:
         _log.warning("invalid indexes could not be looked after: %s", type(fault).__name__)
+
+
+async def recipe_drift_told(engine: Engine) -> None:
+    """Log where the configuration and the recipes that serve differ: what was changed in the environment alone has
+    changed nothing."""
+    try:
+        async with connection(engine.pool) as conn:
+            for sentence in await recipe_drift(conn, engine.settings):
+                _log.warning("%s", sentence)
+    except (PlaneError, StatementFailed) as fault:
+        _log.warning("the recipes that serve could not be read: %s", type(fault).__name__)

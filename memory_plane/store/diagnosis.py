@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from memory_plane.store.database import Connection
+from memory_plane.store.vectors import embedding_table
 
 _BACKLOG = """
 SELECT count(*) FILTER (WHERE d.embed_state = 'pending') AS pending,
@@ -47,6 +48,14 @@ async def backlog(connection: Connection) -> Backlog:
 async def live_recipes(connection: Connection) -> list[tuple[dict[str, Any], int]]:
     """Each recipe that serves, with the number of tenants it serves."""
     return [(row["recipe"], row["tenants"]) for row in await connection.fetch(_LIVE_RECIPES)]
+
+
+async def tables_being_filled(connection: Connection) -> set[str]:
+    """Vector tables that a transform run under way fills, to index them at its end."""
+    rows = await connection.fetch(
+        "SELECT DISTINCT model_key FROM memory.generation WHERE state = 'building' AND model_key IS NOT NULL"
+    )
+    return {embedding_table(row["model_key"]) for row in rows}
 
 
 async def invalid_indexes(connection: Connection) -> list[str]:

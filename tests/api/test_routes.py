@@ -127,7 +127,14 @@ async def test_alive_ready_and_metrics_need_no_identity(facade: Facade) -> None:
         assert (await nobody.head("/healthz")).status_code == 200
         ready = await nobody.get("/readyz")
         assert ready.status_code == 200
-        assert ready.json()["checks"].keys() == {"database", "fts_language", "temporal", "embed", "rerank"}
+        assert ready.json()["checks"].keys() == {
+            "database",
+            "fts_language",
+            "live_recipes",
+            "temporal",
+            "embed",
+            "rerank",
+        }
         await nobody.get(f"{facade.base}/documents/kdoc_secret")
         metrics = (await nobody.get("/metrics")).text
     assert 'route="/api/tenants/{tenantId}/memory/documents/{documentId}",status="401"' in metrics

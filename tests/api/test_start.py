@@ -151,6 +151,7 @@ async def test_neither_temporal_nor_a_model_endpoint_is_needed_to_be_ready(
             assert states == {
                 "database": "up",
                 "fts_language": "up",
+                "live_recipes": "up",
                 "temporal": "down",
                 "embed": "up",
                 "rerank": "down",

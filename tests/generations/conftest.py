@@ -11,7 +11,7 @@ from tests.fakes.endpoint import FakeEndpoint
 from tests.fixtures.database import settings_for
 from tests.generations.world import Tenant
 
-MODELS = {"one": 64, "two": 96, "huge": 4096}
+MODELS = {"one": 64, "two": 96, "three": 80, "huge": 4096}
 
 
 def configured(dsn: str, fake: FakeEndpoint) -> Settings:

@@ -11,6 +11,7 @@ from memory_plane.plane.starting import broken_indexes_rebuilt
 from memory_plane.store.database import Connection, connection
 from memory_plane.store.embed_models import ModelProbe
 from memory_plane.store.model_tables import build_index, index_is_valid, register_model
+from tests.embedding.corpus import make_generation
 from tests.eventually import eventually
 
 
@@ -20,6 +21,8 @@ async def test_an_index_left_invalid_is_built_anew_and_a_missing_one_is_left_to_
     dsn = engine.settings.direct_dsn
     probes = [ModelProbe("http://x", name, EmbedStyle.OPENAI, 64) for name in ("broken", "staged")]
     broken, staged = [await register_model(dsn, "acme", probe, indexed=False) for probe in probes]
+    generation = await make_generation(engine.pool, "acme", engine.settings.default_recipe(), "building")
+    await engine.pool.execute("UPDATE memory.generation SET model_key = $2 WHERE id = $1", generation, staged.model_key)
     reader = await connect()
     snapshot = reader.transaction(isolation="repeatable_read")
     await snapshot.start()
