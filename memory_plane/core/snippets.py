@@ -4,6 +4,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import pairwise
 
 from memory_plane.core.graphemes import boundary_after, boundary_before, is_boundary, skip_space
@@ -68,6 +69,8 @@ def _tokens(text: str) -> Iterator[tuple[str, int, int]]:
 
 def _matches(text: str, query: str, max_chars: int) -> list[_Match]:
     """What of the query stands where, in order."""
+    if text.isascii():
+        return _ascii_matches(text, query, max_chars)
     terms = {term for term, _, _ in _tokens(query)}
     stems = {term[:_STEM_CHARS] for term in terms if len(term) >= _STEM_CHARS}
     found = [
@@ -81,6 +84,27 @@ def _matches(text: str, query: str, max_chars: int) -> list[_Match]:
         found += [_Match(hit.start(), hit.end(), hit.group()) for hit in re.finditer(f"[{lone}]", text)]
         found.sort(key=lambda match: match.start)
     return found
+
+
+def _ascii_matches(text: str, query: str, max_chars: int) -> list[_Match]:
+    """The same for plain text, by one expression that skips all other words."""
+    pattern = _ascii_pattern(query)
+    if pattern is None:
+        return []
+    return [
+        _Match(found.start(), min(found.end(), found.start() + max_chars), found.group()[:_STEM_CHARS].lower())
+        for found in pattern.finditer(text)
+    ]
+
+
+@lru_cache(maxsize=64)
+def _ascii_pattern(query: str) -> re.Pattern[str] | None:
+    """Finds the words that are terms of the query, or begin like a long one; None where no plain text has any."""
+    terms = sorted({term for term, _, _ in _tokens(query) if term.isascii()})
+    stems = sorted({term[:_STEM_CHARS] for term in terms if len(term) >= _STEM_CHARS})
+    short = [term for term in terms if len(term) < _STEM_CHARS]
+    choices = [rf"{stem}\w*" for stem in stems] + [rf"{term}\b" for term in short]
+    return re.compile(rf"\b(?:{'|'.join(choices)})", re.ASCII | re.IGNORECASE) if choices else None
 
 
 def _densest(matches: list[_Match], max_chars: int) -> tuple[int, int] | None:

@@ -18,8 +18,8 @@ MAX_CHUNKS = 2
 
 @dataclass(frozen=True, slots=True)
 class StreamPlace:
-    """A candidate in its stream. `gap` counts the documents between it and the candidate before it in the same
-    stream, REACH when there are more or there is none."""
+    """A candidate in (a run of) its stream. `gap` counts the documents between it and the candidate before it in the
+    same one, REACH when there are more or there is none."""
 
     key: str
     stream: int

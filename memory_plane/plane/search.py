@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 
 from memory_plane.contracts.enums import Degraded, Verb
-from memory_plane.contracts.wire import SearchRequest, SearchResponse
+from memory_plane.contracts.wire import Passage, SearchRequest, SearchResponse
 from memory_plane.core.caller import Caller
 from memory_plane.core.lexical_query import ParsedQuery
 from memory_plane.core.live_sources import LOCAL, LiveHit
@@ -25,7 +25,8 @@ from memory_plane.plane.search_retrieve import Retrieved, Retriever
 from memory_plane.plane.search_run import SearchRun
 from memory_plane.plane.statistics_upkeep import StatisticsUpkeep
 from memory_plane.settings import Settings
-from memory_plane.store.database import Pool
+from memory_plane.store.database import Pool, connection
+from memory_plane.store.search_rows import chunk_texts
 from memory_plane.telemetry import metrics
 
 LIVE_SECONDS = 0.8
@@ -51,6 +52,7 @@ class Search:
         clock: Callable[[], datetime] = _utc_now,
     ) -> None:
         self._access = access
+        self._pool = pool
         self._settings = settings
         self._clock = clock
         self._sources = {source.id: source for source in sources}
@@ -78,7 +80,8 @@ class Search:
             for task in live:
                 task.cancel()
         query = found.scene.query if found is not None else ParsedQuery("")
-        items = [local_item(hit, query) for hit in hits]
+        passages = await self._passages(plan, visibility, hits)
+        items = [local_item(hit, query, passages.get(hit.row.document_id)) for hit in hits]
         if any(remote.values()):
             items = merged_items(items, remote, plan.limit, self._clock())
         metrics.searched(run.timings, run.degraded or (), _channels(hits), of_words=not plan.blank)
@@ -96,8 +99,30 @@ class Search:
         if found is None:
             return None, []
         if plan.blank:
-            return found, await self._ranker.recent(plan, visibility, found, self._clock())
-        return found, await self._ranker.rank(plan, visibility, found, run, self._clock())
+            ranking = await self._ranker.recent(plan, visibility, found, self._clock())
+        else:
+            ranking = await self._ranker.rank(plan, visibility, found, run, self._clock())
+        return found, await self._ranker.page(plan, visibility, found, ranking, run)
+
+    async def _passages(
+        self, plan: SearchPlan, visibility: Visibility, hits: Sequence[Hit]
+    ) -> dict[str, list[Passage]]:
+        """By document the texts of its best chunks, where they were asked for."""
+        if plan.passages == 0 or not hits:
+            return {}
+        wanted = {hit.row.document_id: hit.chunks[: plan.passages] for hit in hits}
+        async with connection(self._pool) as conn:
+            ids = [chunk.candidate.chunk_id for chunks in wanted.values() for chunk in chunks]
+            texts = await chunk_texts(conn, visibility.caller.tenant_id, ids)
+        return {
+            document: [
+                Passage(text=text, start=start, end=end, score=chunk.score)
+                for chunk in chunks
+                if (found := texts.get(chunk.candidate.chunk_id)) is not None
+                for text, start, end in (found,)
+            ]
+            for document, chunks in wanted.items()
+        }
 
     async def _live(
         self, source: str, caller: Caller, plan: SearchPlan, run: SearchRun

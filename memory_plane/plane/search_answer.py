@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 
 from memory_plane.contracts.enums import Evidence
-from memory_plane.contracts.wire import Attribution, SearchItem
+from memory_plane.contracts.wire import Attribution, Passage, SearchItem
 from memory_plane.core.citations import citation
 from memory_plane.core.evidence import TopHit, evidence
 from memory_plane.core.lexical_query import ParsedQuery
@@ -13,7 +13,7 @@ from memory_plane.core.snippets import MAX_SNIPPET_CHARS, snippet
 from memory_plane.plane.search_rank import Hit
 
 
-def local_item(hit: Hit, query: ParsedQuery) -> SearchItem:
+def local_item(hit: Hit, query: ParsedQuery, passages: list[Passage] | None = None) -> SearchItem:
     row = hit.row
     return SearchItem(
         document_id=row.document_id,
@@ -38,7 +38,7 @@ def local_item(hit: Hit, query: ParsedQuery) -> SearchItem:
             derived_from=list(hit.sources),
             channels=list(hit.channels),
         ),
-        passages=list(hit.passages) or None,
+        passages=passages,
         explain=dict(hit.explain) or None,
     )
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 
 from memory_plane.core.visibility import Visibility
 from memory_plane.plane.access import visible_versions
@@ -78,7 +78,8 @@ def _prefix(visible: Sequence[Candidate], wanted: Wanted) -> int | None:
 async def judged(conn: Connection, visibility: Visibility, rows: Iterable[Candidate]) -> list[Candidate]:
     """Those whose version the caller sees. Claims are looked up with their sources; for all others the row itself
     says what the authority asks."""
-    admitted = [row for row in rows if visibility.sees(row.creator, row.access_tags)]
+    sees = cache(visibility.sees)  # many documents have the same creator and tags
+    admitted = [row for row in rows if sees(row.creator, row.access_tags)]
     claims = {row.version_id for row in admitted if row.is_claim}
     seen = await visible_versions(conn, visibility, claims) if claims else set()
     return [row for row in admitted if not row.is_claim or row.version_id in seen]

@@ -95,6 +95,8 @@ class Retriever:
         if target is None or vector is None:
             return Retrieved(scene, found, None, target)
         scan = choose(scene.size.chunk_count, scene.vectors, max(DENSE_DEPTH, documents))
+        if scene.recipe.fusion.neighbour_weight > 0.0:
+            scan = VectorScan.EXACT  # the graph orders by one vector a chunk, and there are two
         near = await self._dense(scene, plan, visibility, target, vector, scan, Wanted(DENSE_DEPTH, documents), run)
         return Retrieved(scene, found, near, target, scan)
 

@@ -4,10 +4,10 @@ A channel's own query ranks chunks; what is eligible is looked up in that order,
 the cost is that of the ranking plus the rows looked at, and no filter is applied to a page that is already cut.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-
-import asyncpg
+from datetime import datetime
+from typing import Any
 
 from memory_plane.store.database import SAME
 from memory_plane.store.eligible import Eligibility
@@ -15,7 +15,8 @@ from memory_plane.store.eligible import Eligibility
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """One chunk of a channel's list. `score` is the channel's own, greater is better."""
+    """One chunk of a channel's list. `score` is the channel's own, greater is better. What follows is the version's,
+    read with it anyway: what the authority, the boosts and the surroundings ask."""
 
     chunk_id: str
     version_id: str
@@ -24,6 +25,17 @@ class Candidate:
     creator: str
     access_tags: tuple[str, ...]
     is_claim: bool
+    authority: float
+    temporal_class: str
+    occurred_at: datetime
+    valid_until: datetime | None
+    stream: int
+    placed_at: datetime
+
+
+FACTS = """v.document_id, d.created_by_principal_id, d.access_tags, v.source_class = 'derived' AS is_claim,
+    v.authority, v.temporal_class, v.occurred_at, v.valid_until, d.stream, d.occurred_at AS placed_at"""
+"""The columns of a candidate that come from its version `v` and document `d`, in order."""
 
 
 def eligible_sql(
@@ -32,11 +44,12 @@ def eligible_sql(
     params: list[object],
     limit: int,
     *,
+    score: str = "ranked.score",
     order: str = "score DESC",
     where: Sequence[str] = (),
     with_chunk: bool = False,
 ) -> str:
-    """`ranked` yields (chunk_id, version_id, score) in `order`; the first `limit` of it that are eligible.
+    """`ranked` yields chunk_id, version_id and what `score` is made of, in `order`; the first `limit` eligible ones.
 
     LATERAL with a LIMIT of its own keeps the planner from joining all of the tenant before it sorts; a subquery in
     the order asked for is read only as far as needed. `where` may look at `ranked`, and at the chunk as `c`.
@@ -46,11 +59,10 @@ def eligible_sql(
     params.append(limit)
     row_limit = f"${len(params)}"
     return f"""
-        SELECT ranked.chunk_id, ranked.version_id, ranked.score, found.*
+        SELECT ranked.chunk_id, ranked.version_id, {score} AS score, found.*
         FROM ({ranked}) ranked
         CROSS JOIN LATERAL (
-            SELECT v.document_id, d.created_by_principal_id AS creator, d.access_tags,
-                   v.source_class = 'derived' AS is_claim
+            SELECT {FACTS}
             FROM memory.version v
             JOIN memory.document d ON d.tenant_id {SAME} $1 AND d.id = v.document_id
             {chunk}
@@ -62,16 +74,9 @@ def eligible_sql(
     """  # noqa: S608 - made of constants and placeholders
 
 
-def candidates(rows: Sequence[asyncpg.Record]) -> list[Candidate]:
+def candidates(rows: Iterable[Iterable[Any]]) -> list[Candidate]:
+    """Of rows (chunk_id, version_id, score, *FACTS)."""
     return [
-        Candidate(
-            chunk_id=row["chunk_id"],
-            version_id=row["version_id"],
-            document_id=row["document_id"],
-            score=float(row["score"]),
-            creator=row["creator"],
-            access_tags=tuple(row["access_tags"]),
-            is_claim=row["is_claim"],
-        )
-        for row in rows
+        Candidate(chunk_id, version_id, document_id, float(score), creator, tuple(tags), *rest)
+        for chunk_id, version_id, score, document_id, creator, tags, *rest in rows
     ]

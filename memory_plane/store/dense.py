@@ -1,8 +1,9 @@
 """The dense channel: cosine over the generation's vectors, exactly or along the graph of the model's table."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+import asyncpg
 from pgvector import HalfVector
 
 from memory_plane.core.embed_text import NEIGHBOUR_SLOT
@@ -20,10 +21,10 @@ _GRAPH_SETTINGS = f"""
 """
 
 
-_GENERATION = "e.tenant_id = $1 AND e.generation_id = $2 AND e.slot >= 0"
-# Outside of the ordered scan, which has a LIMIT of its own: with a selective filter on it, or without the LIMIT, the
-# planner reads and sorts the table instead.
+# Outside of the ordered scan: a selective filter on it would make the planner read and sort the table instead.
 _RANKED_GENERATION = "ranked.tenant_id = $1 AND ranked.generation_id = $2 AND ranked.slot >= 0"
+BEST = 4
+"""Rows kept by an exact scan, in rows asked for: so many may be superseded or hidden before it is repeated."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,26 +46,25 @@ class DenseSearch:
 async def search(conn: Connection, what: DenseSearch, eligibility: Eligibility, limit: int) -> list[Candidate]:
     """The `limit` eligible rows with the greatest similarity (1 - cosine distance), best first; a chunk that is
     embedded as windows may come more than once."""
+    if what.scan is VectorScan.GRAPH and what.documents is None:
+        return candidates(await _fetch(conn, what, eligibility, limit, _graph))
+    if what.documents is None:
+        # The best few of all are found without sorting all; where too few of these may be shown, all are sorted.
+        rows = await _fetch(conn, what, eligibility, limit, _exact_best)
+        if len(rows) == limit:
+            return candidates(rows)
+    return candidates(await _fetch(conn, what, eligibility, limit, _exact))
+
+
+Scan = Callable[[DenseSearch, list[object], int], str]
+
+
+async def _fetch(
+    conn: Connection, what: DenseSearch, eligibility: Eligibility, limit: int, scan: Scan
+) -> list[asyncpg.Record]:
     params: list[object] = [what.tenant_id, what.generation_id, what.vector]
-    distance = distance_sql(what.dims, "$3")
-    score = f"1 - ({distance})"
-    neighbour = ""
-    if what.neighbour_weight > 0.0:
-        params.append(what.neighbour_weight)
-        near = distance_sql(what.dims, "$3", "n")
-        score = f"1 - ({distance}) * (1 - ${len(params)}) - coalesce({near}, {distance}) * ${len(params)}"
-        neighbour = (
-            f"LEFT JOIN memory.{checked_table(what.table)} n "
-            f"ON n.tenant_id {SAME} $1 AND n.chunk_id = e.chunk_id AND n.slot = {NEIGHBOUR_SLOT}"
-        )
-    graph = what.scan is VectorScan.GRAPH and what.documents is None
-    ranked = f"""
-        SELECT e.chunk_id, e.version_id, {score} AS score, {distance} AS distance, e.tenant_id, e.generation_id, e.slot
-        FROM {_source(what, params, graph=graph)} {neighbour}
-        WHERE {_GRAPH_SETTINGS if graph else _GENERATION}
-        ORDER BY {f"distance LIMIT {GRAPH_STARTS}" if graph else "score DESC"}
-    """  # noqa: S608 - the table's name is checked
-    conditions = [_RANKED_GENERATION] if graph else []
+    ranked = scan(what, params, limit)
+    conditions = [_RANKED_GENERATION] if scan is _graph else []
     if what.restriction:
         params.append(what.restriction)
         conditions.append(f"c.text_fts @@ ${len(params)}::tsquery")
@@ -73,16 +73,54 @@ async def search(conn: Connection, what: DenseSearch, eligibility: Eligibility, 
         eligibility,
         params,
         limit,
-        order="distance" if graph else "score DESC",
+        score="1 - ranked.distance",
+        order="distance",
         where=conditions,
         with_chunk=bool(what.restriction),
     )
-    return candidates(await conn.fetch(sql, *params))
+    return await conn.fetch(sql, *params)
 
 
-def _source(what: DenseSearch, params: list[object], *, graph: bool) -> str:
+def _graph(what: DenseSearch, params: list[object], limit: int) -> str:
+    # The LIMIT is what a scan yields at most anyway; without it the planner reads and sorts the table instead.
+    return f"""
+        SELECT e.chunk_id, e.version_id, e.tenant_id, e.generation_id, e.slot,
+               {distance_sql(what.dims, "$3")} AS distance
+        FROM memory.{checked_table(what.table)} e
+        WHERE {_GRAPH_SETTINGS}
+        ORDER BY distance LIMIT {GRAPH_STARTS}
+    """  # noqa: S608 - the table's name is checked
+
+
+def _exact(what: DenseSearch, params: list[object], limit: int) -> str:
+    """Nearest first. Adding 0 makes an expression that the graph does not order by, computed once a row."""
+    near = distance_sql(what.dims, "$3")
+    neighbour = ""
+    if what.neighbour_weight > 0.0:
+        params.append(what.neighbour_weight)
+        share = f"${len(params)}::float8"
+        near = f"({near}) * (1 - {share}) + coalesce({distance_sql(what.dims, '$3', 'n')}, {near}) * {share}"
+        neighbour = (
+            f"LEFT JOIN memory.{checked_table(what.table)} n "
+            f"ON n.tenant_id {SAME} $1 AND n.chunk_id = e.chunk_id AND n.slot = {NEIGHBOUR_SLOT}"
+        )
+    return f"""
+        SELECT e.chunk_id, e.version_id, ({near}) + 0 AS distance
+        FROM {_source(what, params)} {neighbour}
+        WHERE e.tenant_id = $1 AND e.generation_id = $2 AND e.slot >= 0
+        ORDER BY distance
+    """  # noqa: S608 - the table's name is checked
+
+
+def _exact_best(what: DenseSearch, params: list[object], limit: int) -> str:
+    ranked = _exact(what, params, limit)
+    params.append(limit * BEST)
+    return f"{ranked} LIMIT ${len(params)}"
+
+
+def _source(what: DenseSearch, params: list[object]) -> str:
     table = f"memory.{checked_table(what.table)} e"
-    if graph or what.documents is None:
+    if what.documents is None:
         return table
     params.append(list(what.documents))
     return f"""memory.version w JOIN {table} ON e.version_id = w.id

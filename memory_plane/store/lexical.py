@@ -8,7 +8,7 @@ back out of `ts_rank`, which for one term is 6/π² times the sum of 1/i² over 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from memory_plane.core.lexical_query import MatchQuery, quoted
+from memory_plane.core.lexical_query import MatchQuery, WeightedTerm, quoted
 from memory_plane.store.candidates import Candidate, candidates, eligible_sql
 from memory_plane.store.database import SAME, Connection
 from memory_plane.store.eligible import Eligibility
@@ -18,6 +18,7 @@ B = 0.3
 """BM25: how soon repetition saturates, and how much length counts. Measured, see docs/decisions (retrieval)."""
 
 _RANKS_PER_OCCURRENCE = 1.6
+_SIZES = (1, 2, 4, 6, 8, 12, 16, 24, 32)
 _EVEN = "{1,1,1,1}"
 """Title and text weigh the same: what `ts_rank` is to make of the classes D, C, B and A."""
 
@@ -62,8 +63,8 @@ def _source(documents: Sequence[str] | None, params: list[object]) -> str:
 
 
 def _scoring(what: LexicalSearch, params: list[object]) -> tuple[str, str]:
-    """The columns read from each match, and the score over them. One column a term, so that the statement depends on
-    the number of terms alone and stays prepared."""
+    """The columns read from each match, and the score over them: one column a term, so that the statement depends on
+    the number of terms alone."""
     if what.scoring == "and":
         params.append(" & ".join(quoted(term.lexeme) for term in what.match.plan.scored))
         return f"ts_rank(c.text_fts, ${len(params)}::tsquery) AS r0", "r0"
@@ -71,7 +72,7 @@ def _scoring(what: LexicalSearch, params: list[object]) -> tuple[str, str]:
     saturation = f"{K1} * ({1.0 - B} + {B} * length)"
     columns = [f"c.token_count / ${len(params)}::float8 AS length"]
     summands = []
-    for number, term in enumerate(what.match.plan.scored):
+    for number, term in enumerate(_padded(what.match.plan.scored)):
         params.append(quoted(term.lexeme))
         columns.append(f"ts_rank('{_EVEN}', c.text_fts, ${len(params)}::tsquery) AS r{number}")
         params.append(term.weight)
@@ -83,3 +84,9 @@ def _scoring(what: LexicalSearch, params: list[object]) -> tuple[str, str]:
             frequency = f"r{number} / {_RANKS_PER_OCCURRENCE}"
             summands.append(f"{weight} * {K1 + 1.0} * {frequency} / ({frequency} + {saturation} * (1 - r{number}))")
     return ", ".join(columns), " + ".join(summands)
+
+
+def _padded(terms: Sequence[WeightedTerm]) -> Sequence[WeightedTerm]:
+    """With terms of no weight up to the next size: a few statements stay prepared, and planned, for all queries."""
+    size = next((size for size in _SIZES if size >= len(terms)), len(terms))
+    return [*terms, *([WeightedTerm("-", 0.0)] * (size - len(terms)))]

@@ -1,6 +1,6 @@
 """What a search reads besides its channels: small sets, recent documents, and all that a hit shows."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -10,28 +10,27 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memory_plane.contracts.enums import CreatedByKind, Lineage, Provenance, TemporalClass
-from memory_plane.core.surroundings import MAX_CHUNKS, REACH
-from memory_plane.store.candidates import Candidate, candidates
+from memory_plane.core.surroundings import MAX_CHUNKS, REACH, StreamPlace
+from memory_plane.store.candidates import FACTS, Candidate, candidates
 from memory_plane.store.database import SAME, Connection
 from memory_plane.store.eligible import Eligibility
 from memory_plane.store.vectors import checked_table
 
 
 @dataclass(frozen=True, slots=True)
-class HitRow:
-    """A candidate with all that boosts, page and attribution need. `gap` is its distance to the candidate before it
-    in its stream, see core.surroundings; None for what has no neighbours."""
+class PageRow:
+    """What a hit shows: a chunk, its version and its document. `sources` are the versions it was derived from."""
 
     chunk_id: str
     text: str
     document_id: str
     adapter: str
     external_ref: str
-    title: str
-    kind: str
     last_seen_at: datetime
     version_id: str
     version: int
+    title: str
+    kind: str
     authority: float
     temporal_class: TemporalClass
     provenance: Provenance
@@ -40,11 +39,17 @@ class HitRow:
     generator_agent_id: str | None
     occurred_at: datetime
     valid_until: datetime | None
-    stream: int
-    gap: int | None
-    supporters: tuple[str, ...]
-    contradictors: tuple[str, ...]
     sources: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Around:
+    """What stands around some candidates: those with a neighbour among them, each after its neighbour, and who
+    supports (contradicts) what: version or document id → version ids."""
+
+    places: tuple[StreamPlace, ...]
+    supporters: Mapping[str, Sequence[str]]
+    contradictors: Mapping[str, Sequence[str]]
 
 
 async def small_set(conn: Connection, tenant_id: str, eligibility: Eligibility, at_most: int) -> list[str] | None:
@@ -72,13 +77,12 @@ async def recent(
     params.append(limit)
     rows = await conn.fetch(
         f"""
-        SELECT found.*, extract(epoch FROM r.last_seen_at) AS score
+        SELECT found.chunk_id, found.version_id, extract(epoch FROM r.last_seen_at), found.*
         FROM (
             SELECT id, last_seen_at FROM memory.document WHERE tenant_id = $1 ORDER BY last_seen_at DESC, id
         ) r
         CROSS JOIN LATERAL (
-            SELECT c.id AS chunk_id, v.id AS version_id, v.document_id, d.created_by_principal_id AS creator,
-                   d.access_tags, v.source_class = 'derived' AS is_claim
+            SELECT {FACTS}, c.id AS chunk_id, v.id AS version_id
             FROM memory.version v
             JOIN memory.document d ON d.tenant_id {SAME} $1 AND d.id = v.document_id
             JOIN memory.chunk c ON c.tenant_id {SAME} $1 AND c.version_id = v.id AND c.generation_id = $2
@@ -91,62 +95,98 @@ async def recent(
         """,  # noqa: S608 - made of constants and placeholders
         *params,
     )
-    return candidates(rows)
+    return candidates([tuple(row)[:-2] for row in rows])
 
 
-_HITS = f"""
-WITH hit AS MATERIALIZED (
-    SELECT c.id AS chunk_id, c.text, d.id AS document_id, d.adapter, d.external_ref, v.title, v.kind, d.last_seen_at,
-           v.id AS version_id, v.version, v.authority, v.temporal_class, v.provenance, v.source_class,
-           v.created_by_kind, v.generator_agent_id, v.occurred_at, v.valid_until, d.stream, d.occurred_at AS at,
-           CASE WHEN v.source_class <> 'derived' AND r.chunk_count <= {MAX_CHUNKS} THEN d.stream END AS lane
-    FROM unnest($2::text[]) AS wanted (id)
-    JOIN memory.chunk c ON c.tenant_id {SAME} $1 AND c.id = wanted.id
-    JOIN memory.version v ON v.tenant_id {SAME} $1 AND v.id = c.version_id
-    JOIN memory.document d ON d.tenant_id {SAME} $1 AND d.id = v.document_id
-    LEFT JOIN memory.derivation r ON r.version_id = v.id AND r.generation_id = c.generation_id
+_AROUND = f"""
+WITH given AS MATERIALIZED (
+    SELECT g.document_id, g.stream, g.at
+    FROM unnest($3::text[], $4::text[], $5::bigint[], $6::timestamptz[]) AS g (document_id, version_id, stream, at)
+    JOIN memory.derivation r ON r.version_id = g.version_id AND r.generation_id = $2 AND r.tenant_id {SAME} $1
+    WHERE r.chunk_count <= {MAX_CHUNKS}
 ), placed AS (
-    SELECT hit.*, lag(at) OVER lanes AS before_at, lag(document_id) OVER lanes AS before_id
-    FROM hit WINDOW lanes AS (PARTITION BY lane ORDER BY at, document_id)
+    SELECT given.*, lag(at) OVER lanes AS before_at, lag(document_id) OVER lanes AS before_id
+    FROM given WINDOW lanes AS (PARTITION BY stream ORDER BY at, document_id)
+), gap AS (
+    SELECT before_id, document_id, stream, at, (
+        SELECT count(*) FROM (
+            SELECT FROM memory.document b
+            WHERE b.tenant_id = $1 AND b.stream = placed.stream
+              AND (b.occurred_at, b.id) > (placed.before_at, placed.before_id)
+              AND (b.occurred_at, b.id) < (placed.at, placed.document_id)
+            LIMIT {REACH}
+        ) between_them
+    ) AS documents
+    FROM placed WHERE before_id IS NOT NULL
 )
-SELECT placed.*,
-       CASE WHEN lane IS NULL THEN NULL WHEN before_id IS NULL THEN {REACH} ELSE (
-           SELECT count(*) FROM (
-               SELECT FROM memory.document b
-               WHERE b.tenant_id = $1 AND b.stream = placed.stream
-                 AND (b.occurred_at, b.id) > (placed.before_at, placed.before_id)
-                 AND (b.occurred_at, b.id) < (placed.at, placed.document_id)
-               LIMIT {REACH}
-           ) between_them
-       ) END AS gap,
-       ARRAY(SELECT e.from_id FROM memory.edge e WHERE e.tenant_id = $1 AND e.rel = 'supports'
-             AND e.to_id IN (placed.version_id, placed.document_id)) AS supporters,
-       ARRAY(SELECT e.from_id FROM memory.edge e WHERE e.tenant_id = $1 AND e.rel = 'contradicts'
-             AND e.to_id IN (placed.version_id, placed.document_id)) AS contradictors,
-       ARRAY(SELECT e.to_id FROM memory.edge e WHERE e.tenant_id = $1 AND e.rel = 'derived_from'
-             AND e.from_id = placed.version_id ORDER BY e.to_id) AS sources
-FROM placed
-ORDER BY lane, at, document_id
+(SELECT 'gap' AS what, before_id AS first, document_id AS second, documents FROM gap
+ WHERE documents < {REACH} ORDER BY stream, at, document_id)
+UNION ALL
+SELECT e.rel, e.to_id, e.from_id, 0 FROM memory.edge e
+WHERE e.tenant_id = $1 AND e.to_id = ANY ($7::text[]) AND e.rel IN ('supports', 'contradicts')
 """  # noqa: S608 - made of constants
 
 
-async def hits(conn: Connection, tenant_id: str, chunk_ids: Collection[str]) -> list[HitRow]:
-    """In the order of their streams."""
-    return [_hit(row) for row in await conn.fetch(_HITS, tenant_id, list(chunk_ids))]
+async def around(conn: Connection, tenant_id: str, generation_id: str, given: Sequence[Candidate]) -> Around:
+    """One candidate a document. Claims have no place in a stream, nor have documents of many chunks."""
+    placed = [candidate for candidate in given if not candidate.is_claim]
+    rows = await conn.fetch(
+        _AROUND,
+        tenant_id,
+        generation_id,
+        [candidate.document_id for candidate in placed],
+        [candidate.version_id for candidate in placed],
+        [candidate.stream for candidate in placed],
+        [candidate.placed_at for candidate in placed],
+        [each for candidate in given for each in (candidate.version_id, candidate.document_id)],
+    )
+    edges: dict[str, dict[str, list[str]]] = {"supports": {}, "contradicts": {}}
+    places: list[StreamPlace] = []
+    run = 0
+    for what, first, second, documents in rows:
+        if what != "gap":
+            edges[what].setdefault(first, []).append(second)
+            continue
+        if not places or places[-1].key != first:
+            run += 1
+            places.append(StreamPlace(first, run, REACH))
+        places.append(StreamPlace(second, run, documents))
+    return Around(tuple(places), edges["supports"], edges["contradicts"])
 
 
-def _hit(row: asyncpg.Record) -> HitRow:
-    return HitRow(
+_PAGE = f"""
+SELECT c.id AS chunk_id, c.text, d.id AS document_id, d.adapter, d.external_ref, d.last_seen_at, v.id AS version_id,
+       v.version, v.title, v.kind, v.authority, v.temporal_class, v.provenance, v.source_class, v.created_by_kind,
+       v.generator_agent_id, v.occurred_at,
+       v.valid_until,
+       CASE WHEN v.source_class = 'derived' THEN ARRAY(
+           SELECT e.to_id FROM memory.edge e
+           WHERE e.tenant_id = $1 AND e.rel = 'derived_from' AND e.from_id = v.id ORDER BY e.to_id
+       ) END AS sources
+FROM unnest($2::text[]) AS wanted (id)
+JOIN memory.chunk c ON c.tenant_id {SAME} $1 AND c.id = wanted.id
+JOIN memory.version v ON v.tenant_id {SAME} $1 AND v.id = c.version_id
+JOIN memory.document d ON d.tenant_id {SAME} $1 AND d.id = v.document_id
+"""  # noqa: S608 - made of constants
+
+
+async def page_rows(conn: Connection, tenant_id: str, chunk_ids: Sequence[str]) -> dict[str, PageRow]:
+    """By chunk id; what is gone meanwhile is absent."""
+    return {row[0]: _page_row(row) for row in await conn.fetch(_PAGE, tenant_id, list(chunk_ids))}
+
+
+def _page_row(row: asyncpg.Record) -> PageRow:
+    return PageRow(
         chunk_id=row["chunk_id"],
         text=row["text"],
         document_id=row["document_id"],
         adapter=row["adapter"],
         external_ref=row["external_ref"],
-        title=row["title"],
-        kind=row["kind"],
         last_seen_at=row["last_seen_at"],
         version_id=row["version_id"],
         version=row["version"],
+        title=row["title"],
+        kind=row["kind"],
         authority=row["authority"],
         temporal_class=TemporalClass(row["temporal_class"]),
         provenance=Provenance(row["provenance"]),
@@ -155,11 +195,7 @@ def _hit(row: asyncpg.Record) -> HitRow:
         generator_agent_id=row["generator_agent_id"],
         occurred_at=row["occurred_at"],
         valid_until=row["valid_until"],
-        stream=row["stream"],
-        gap=row["gap"],
-        supporters=tuple(row["supporters"]),
-        contradictors=tuple(row["contradictors"]),
-        sources=tuple(row["sources"]),
+        sources=tuple(row["sources"] or ()),
     )
 
 

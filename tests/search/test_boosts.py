@@ -106,7 +106,7 @@ def test_a_boost_alone_lifts_no_weak_match_over_a_strong_one() -> None:
     strong = BoostFacts(0.0, TemporalClass.EVENT, NOW - timedelta(days=4000), None, contradicts=50)
     ranked = boosted(
         {"strong": 1.0, "weak": 0.5, "floor": 0.0},
-        {"strong": strong, "weak": weak, "floor": weak},
+        {"strong": strong, "weak": weak, "floor": weak}.__getitem__,
         Recipe(),
         NOW,
     )
@@ -116,15 +116,26 @@ def test_a_boost_alone_lifts_no_weak_match_over_a_strong_one() -> None:
 def test_ties_go_to_the_latest_and_then_by_id() -> None:
     same = BoostFacts(0.5, TemporalClass.STATE, NOW, None)
     older = BoostFacts(0.5, TemporalClass.STATE, NOW - SECOND, None)
-    ranked = boosted({"c": 1.0, "b": 1.0, "a": 1.0}, {"c": same, "b": same, "a": older}, Recipe(), NOW)
+    ranked = boosted({"c": 1.0, "b": 1.0, "a": 1.0}, {"c": same, "b": same, "a": older}.__getitem__, Recipe(), NOW)
     assert [item.document_id for item in ranked] == ["b", "c", "a"]
 
 
 def test_what_was_not_reranked_follows_below_what_was() -> None:
     same = BoostFacts(0.5, TemporalClass.STATE, NOW, None)
-    known = dict.fromkeys("abcd", same)
+    known = dict.fromkeys("abcd", same).__getitem__
     head = boosted({"a": 0.9, "b": 0.2}, known, Recipe(), NOW)
     tail = boosted({"c": 0.7, "d": 0.1}, known, Recipe(), NOW)
     joined = followed_by(head, tail)
     assert [item.document_id for item in joined] == ["a", "b", "c", "d"]
     assert all(left.score >= right.score for left, right in pairwise(joined))
+
+
+@given(
+    st.dictionaries(st.text("abcdef", min_size=1, max_size=2), st.tuples(st.floats(0.0, 1.0), any_facts), max_size=20)
+)
+def test_what_no_boost_can_lift_is_left_out_and_changes_nothing(found: dict[str, tuple[float, BoostFacts]]) -> None:
+    active = {key: score for key, (score, _) in found.items()}
+    facts = {key: known for key, (_, known) in found.items()}.__getitem__
+    whole = boosted(active, facts, Recipe(), NOW)
+    for first in (1, 3, 10):
+        assert boosted(active, facts, Recipe(), NOW, first=first)[:first] == whole[:first]
