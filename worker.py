@@ -155,7 +155,7 @@ def build(
         Worker(
             client,
             task_queue=QUEUE_EMBED,
-            activities=[ingest.embed, distill.distil],
+            activities=[ingest.embed],
             max_concurrent_activities=16,
             max_task_queue_activities_per_second=engine.settings.memory_embeds_per_second,
             **common,
@@ -163,8 +163,15 @@ def build(
         Worker(
             client,
             task_queue=QUEUE_BULK,
-            activities=[reembed.page, transform.step, transform.build_index, transform.review, transform.retire],
-            max_concurrent_activities=4,
+            activities=[
+                reembed.page,
+                distill.distil,
+                transform.step,
+                transform.build_index,
+                transform.review,
+                transform.retire,
+            ],
+            max_concurrent_activities=8,
             # Cancellation comes with a heartbeat: whoever pauses a transform does not wait for it long.
             max_heartbeat_throttle_interval=timedelta(seconds=2),
             **common,

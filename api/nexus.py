@@ -3,7 +3,6 @@
 import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from datetime import timedelta
 
 import nexusrpc
 from nexusrpc.handler import StartOperationContext, service_handler, sync_operation
@@ -32,8 +31,6 @@ _TYPES = {
     ErrorKind.UNAVAILABLE: _Type.UNAVAILABLE,
 }
 """Every other kind is the caller's to mend: BAD_REQUEST."""
-
-INGEST_EXECUTION_TIMEOUT: timedelta = policies.INGEST_EXECUTION_TIMEOUT
 
 
 @service_handler(service=MemoryService)
@@ -74,7 +71,7 @@ class MemoryServiceHandler:
             id=_ingest_id(given, context.request_id),
             task_queue=names.QUEUE,
             id_conflict_policy=WorkflowIDConflictPolicy.USE_EXISTING,
-            execution_timeout=INGEST_EXECUTION_TIMEOUT,
+            execution_timeout=policies.INGEST_EXECUTION_TIMEOUT,
             static_summary=f"Ingest for `{given.tenant_id}`, asked for over Nexus",
             priority=Priority(fairness_key=names.fairness_key(given.tenant_id)),
         )

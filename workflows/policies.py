@@ -76,9 +76,9 @@ DISTILL_WAITS = 3
 """How often a tick waits for an endpoint that is away, before it leaves the rest to the next one."""
 
 DISTILL = ActivityConfig(
-    task_queue=QUEUE_EMBED,
+    task_queue=QUEUE_BULK,
     start_to_close_timeout=timedelta(minutes=30),
-    schedule_to_close_timeout=timedelta(hours=6),
+    schedule_to_close_timeout=DISTILL_EXECUTION_TIMEOUT,
     heartbeat_timeout=timedelta(seconds=15),
     retry_policy=RetryPolicy(
         initial_interval=timedelta(milliseconds=500),
@@ -87,7 +87,8 @@ DISTILL = ActivityConfig(
         non_retryable_error_types=NEVER_CURED,
     ),
 )
-"""One entry, asked about at a chat endpoint. The pauses are short, since all behind it wait."""
+"""One entry, asked about at a chat endpoint, which is slow: not where adds wait to be embedded. The pauses are short,
+since all behind it wait."""
 
 BULK = ActivityConfig(
     task_queue=QUEUE_BULK,
