@@ -23,12 +23,13 @@ from scripts.demo_corpus import python_documents, repository_documents
 
 ROOT = Path(__file__).resolve().parents[1]
 QUESTIONS = {
-    "Who may forget or purge a document?": ("docs", "docs/concepts.md"),
-    "What happens to an add while Temporal is down?": ("docs", "docs/architecture.md"),
-    "find the position where an item belongs in a sorted list": ("python", "bisect."),
-    "delete a whole directory tree": ("python", "shutil.rmtree"),
-    "compare two digests without leaking timing": ("python", "compare_digest"),
+    "Who may forget or purge a document?": ("docs/forgetting.md", "docs/concepts.md"),
+    "What happens to an add while Temporal is down?": ("docs/architecture.md", "docs/operations/troubleshooting.md"),
+    "find the position where an item belongs in a sorted list": ("bisect.",),
+    "recursively delete a whole directory tree": ("shutil.rmtree",),
+    "compare two digests without leaking timing": ("compare_digest",),
 }
+"""Each with the places that answer it, by a part of their reference."""
 SHOWN = 3
 EMBED_PATIENCE = 150.0
 """Seconds after the last add in which all of it must be embedded."""
@@ -74,7 +75,7 @@ async def show(stack: DevStack, memory: AsyncMemoryClient, database: "asyncpg.Co
     say(f"Nothing is lost and nothing is doubled: {len(documents)} documents, each there once, each embedded.")
 
     for question, expected in QUESTIONS.items():
-        await ask(memory, question, *expected)
+        await ask(memory, question, expected)
 
 
 async def add_all(memory: AsyncMemoryClient, documents: list[dict[str, Any]]) -> None:
@@ -112,17 +113,17 @@ async def nothing_lost(memory: AsyncMemoryClient, documents: Iterable[dict[str, 
     check(len(listed) == len(expected), f"{len(listed)} documents are listed and {len(expected)} were added")
 
 
-async def ask(memory: AsyncMemoryClient, question: str, adapter: str, reference: str) -> None:
+async def ask(memory: AsyncMemoryClient, question: str, expected: tuple[str, ...]) -> None:
     found = await memory.search(question, limit=5)
     say(f"\n? {question}   (evidence: {found.evidence.value if found.evidence else 'none'})")
     check(not found.degraded, f"the search was degraded: {found.degraded}")
     for rank, item in enumerate(found.items[:SHOWN], 1):
         say(f"  {rank}. {item.title}  [{item.citation.adapter}:{item.citation.external_ref}]  {item.score:.2f}")
         say(f"     {' '.join(item.snippet.split())[:150]}")
-    cited = [(item.citation.adapter, item.citation.external_ref) for item in found.items[:SHOWN]]
+    cited = [item.citation.external_ref or "" for item in found.items[:SHOWN]]
     check(
-        any(adapter == a and reference in ref for a, ref in cited),
-        f"none of the first {SHOWN} answers cites {reference}",
+        any(part in reference for part in expected for reference in cited),
+        f"none of the first {SHOWN} answers cites {' or '.join(expected)}",
     )
 
 
