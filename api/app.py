@@ -13,13 +13,14 @@ from starlette.responses import Response
 
 from api import mcp_server, openapi, problems
 from api.body import BodyLimits
-from api.door import Door, install
+from api.door import REQUESTS_AT_ONCE, Door, install
 from api.identity import CallerResolver, IdentityNotConfigured, resolver_from
 from api.mcp_server import mcp_mounted
 from api.observe import Observe
 from api.routes import add, feed, operations, reading, retention
 from api.serving import Serving
 from api.starter import open_starter
+from api.throttle import CallerLimit, Room, caller_limit
 from memory_plane import logs
 from memory_plane.core.caller import Caller
 from memory_plane.core.conditions import SHIPPED_CONDITIONS, ConditionRegistry
@@ -101,7 +102,14 @@ def create_app(
     )
     app.add_middleware(Observe)
     app.add_exception_handler(HTTPException, _router_refusal)
-    register_memory_routes(app, serving.engine, identity, body_limits=body_limits)
+    register_memory_routes(
+        app,
+        serving.engine,
+        identity,
+        body_limits=body_limits,
+        caller_limit=caller_limit(settings),
+        requests_at_once=settings.memory_requests_at_once,
+    )
     app.include_router(operations.router)
     app.router.routes.append(mcp_server.route())
     return app
@@ -113,6 +121,8 @@ def register_memory_routes(
     caller_resolver: CallerResolver,
     *,
     body_limits: BodyLimits | None = None,
+    caller_limit: CallerLimit | None = None,
+    requests_at_once: int = REQUESTS_AT_ONCE,
 ) -> None:
     """Mount `/api/tenants/{tenantId}/memory/…` on a host's app. The host opens and closes the engine;
     in its place it may give a `Mounted` store of its own, whose missing verbs are answered 501.
@@ -120,7 +130,7 @@ def register_memory_routes(
     Refusals leave these routes as problem documents without touching the host's error handlers or middleware.
     """
     source = engine if callable(engine) else (lambda: engine)
-    install(app, Door(source, caller_resolver, body_limits or BodyLimits()))
+    install(app, Door(source, caller_resolver, body_limits or BodyLimits(), caller_limit, Room(requests_at_once)))
     for module in (add, reading, feed, retention):
         app.include_router(module.router)
     openapi.complete(app)

@@ -21,6 +21,7 @@ from api import problems
 from api.body import BodyLimits, JsonRequest
 from api.identity import CallerResolver, MalformedIdentity, seated
 from api.request_id import HEADER, request_id
+from api.throttle import CallerLimit, Room
 from memory_plane.contracts.enums import Verb
 from memory_plane.contracts.errors import PlaneError
 from memory_plane.contracts.validation import field_errors, refusal
@@ -29,6 +30,8 @@ from memory_plane.logs import name_in_logs, where
 from memory_plane.plane.document_store import DocumentStore, Mountable
 from memory_plane.store.database import StatementFailed
 
+REQUESTS_AT_ONCE = 256
+"""Where the configuration does not say otherwise."""
 GRANT = "x-memory-grant"
 """Where a route's OpenAPI entry names the capability that it needs."""
 
@@ -50,11 +53,15 @@ class Door:
     engine: Callable[[], Mountable]
     resolve: CallerResolver
     limits: BodyLimits = field(default_factory=BodyLimits)
+    caller_limit: CallerLimit | None = None
+    room: Room = field(default_factory=lambda: Room(REQUESTS_AT_ONCE))
 
     async def admit(self, request: Request, verb: Verb) -> Admitted:
         engine = self.engine()
         caller = await seated(self.resolve, request, request.path_params["tenantId"])
         name_in_logs(tenant=caller.tenant_id)
+        if self.caller_limit is not None:
+            self.caller_limit.take(caller)
         visibility = await engine.access.visibility(caller)
         engine.access.require(visibility, verb)
         return Admitted(engine.documents, visibility)
@@ -78,10 +85,13 @@ class MemoryRoute(APIRoute):
             request = JsonRequest(plain.scope, plain.receive)
             door = door_of(request)
             try:
-                request.state.admitted = await door.admit(request, verb)
+                with door.room.place():
+                    request.state.admitted = await door.admit(request, verb)
                 if reads_body:
+                    # Without a place: who sends slowly keeps it from nobody.
                     await request.load(door.limits)
-                response = await handle(request)
+                with door.room.place():
+                    response = await handle(request)
             except Exception as error:  # noqa: BLE001 - the boundary: whatever it is, it leaves as a problem document
                 response = answer_for(error, request)
             response.headers.setdefault(HEADER, request_id(request.scope))

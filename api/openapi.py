@@ -52,6 +52,12 @@ _EXAMPLES: dict[int, tuple[str, str, str, str]] = {
         "idempotency_key_reused",
         "This Idempotency-Key was used for another body.",
     ),
+    429: (
+        "The caller asked more often than the service allows (off by default).",
+        "Too Many Requests",
+        "throttled",
+        "You may ask 10 times a second, 20 times at once; come back later.",
+    ),
     500: ("Something failed inside.", "Internal Server Error", "internal_error", "Something failed inside."),
     503: (
         "A part that is needed is down; nothing was promised.",
@@ -61,7 +67,7 @@ _EXAMPLES: dict[int, tuple[str, str, str, str]] = {
     ),
 }
 _RETRY_AFTER = {"Retry-After": {"description": "Seconds to wait.", "schema": {"type": "integer", "minimum": 1}}}
-_ALWAYS = (400, 401, 403, 404, 500, 503)
+_ALWAYS = (400, 401, 403, 404, 429, 500, 503)
 _WITH_BODY = (408, 413, 415)
 
 
@@ -86,7 +92,7 @@ def refused(status: int) -> dict[str, Any]:
         "description": description,
         "content": {MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}, "example": example}},
     }
-    if status in (409, 503):
+    if status in (409, 429, 503):
         response["headers"] = dict(_RETRY_AFTER)
     return response
 

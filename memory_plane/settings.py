@@ -98,6 +98,12 @@ class Settings(BaseSettings):
     memory_embeds_per_second: float | None = Field(None, gt=0)
     """How many embed activities all workers together begin a second; None: as many as there are."""
 
+    memory_requests_per_second: float | None = Field(None, gt=0)
+    """How often one caller may ask one API process; beyond it 429. None: without a limit."""
+    memory_requests_burst: int | None = Field(None, ge=1, le=1_000_000)
+    memory_requests_at_once: int = Field(256, ge=1, le=100_000)
+    """How many requests one API process answers at a time; beyond it 503."""
+
     memory_metrics_port: int | None = Field(None, ge=0, le=65_535)
     memory_log_level: Literal["debug", "info", "warning", "error"] = "info"
     memory_build_id: str | None = None

@@ -66,6 +66,9 @@ MEANING: Mapping[str, Mapping[str, str]] = {
         "DISTILL_EVERY_SECONDS": "How often the schedule looks for something new.",
     },
     "Operation": {
+        "MEMORY_REQUESTS_PER_SECOND": "How often one caller (a principal of a tenant) may ask one API process, on average; beyond it 429 `throttled` with `Retry-After`. Default: no limit.",
+        "MEMORY_REQUESTS_BURST": "How many it may ask at once, before the average counts. Default: twice `MEMORY_REQUESTS_PER_SECOND`.",
+        "MEMORY_REQUESTS_AT_ONCE": "Requests that one API process answers at a time; beyond it 503 `overloaded`. `/healthz`, `/readyz` and `/metrics` do not count.",
         "MEMORY_METRICS_PORT": "The worker's port for `/metrics` (ours and the Temporal SDK's), `/healthz` and `/readyz`. Without it there is none; the API has the three on its own port.",
         "MEMORY_LOG_LEVEL": "Of our own log lines; libraries speak from warnings up.",
     },

@@ -26,7 +26,17 @@ CHECKERS = 4
 POLL_SECONDS = 1.0
 ATTEMPTS = 5
 RETRY_SECONDS = 2.0
-OURS_TO_REPEAT = frozenset({"database_unavailable", "database_busy", "statement_timeout", "lock_conflict", "starting"})
+OURS_TO_REPEAT = frozenset(
+    {
+        "database_unavailable",
+        "database_busy",
+        "database_exhausted",
+        "statement_timeout",
+        "lock_conflict",
+        "overloaded",
+        "starting",
+    }
+)
 """Codes of items that met an outage: nothing is wrong with the line, and it must not count as refused."""
 
 

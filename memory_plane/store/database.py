@@ -45,7 +45,7 @@ OUTAGES = (
     asyncpg.InterfaceError,
     asyncpg.PostgresConnectionError,
     asyncpg.CannotConnectNowError,
-    asyncpg.TooManyConnectionsError,
+    asyncpg.InsufficientResourcesError,
     asyncpg.AdminShutdownError,
     asyncpg.CrashShutdownError,
     asyncpg.InvalidAuthorizationSpecificationError,
@@ -111,6 +111,8 @@ async def connection(pool: Pool) -> AsyncIterator[Connection]:
             await pool.release(acquired)
     except TimeoutError:
         raise _refusal("database_busy", "did not answer in time") from None
+    except asyncpg.InsufficientResourcesError:
+        raise _refusal("database_exhausted", "has no room left (disk, memory or connections)") from None
     except OUTAGES:
         raise _refusal("database_unavailable", "cannot be reached") from None
     except asyncpg.QueryCanceledError:
