@@ -58,6 +58,13 @@ bench-retrieval: $(INSTALLED) ## Retrieval quality on the judged sets (DATA=../s
 bench-speed: $(INSTALLED) ## Search latency, throughput and recall beside the floor
 	$(BIN)/python -m bench.speed
 
+MINUTES ?= 30
+chaos: $(INSTALLED) ## Faults on every part under a mixed load, and what must be true (MINUTES=30, SEED=… for the same again)
+	$(BIN)/python -m tests.chaos --minutes $(MINUTES) $(if $(SEED),--seed $(SEED)) --report bench/results/chaos.md
+
+load: $(INSTALLED) ## Mixed traffic at rising rates: the knee, latencies, and how saturation is met
+	$(BIN)/python -m bench.load
+
 RESOLVE := uv pip compile pyproject.toml --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
 	--no-annotate --custom-compile-command "make lock" --quiet
 

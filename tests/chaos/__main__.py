@@ -1,0 +1,36 @@
+"""`python -m tests.chaos --minutes 30 --seed 7 --report bench/results/chaos.md`: 0 if nothing was violated."""
+
+import argparse
+import random
+import sys
+import tempfile
+from pathlib import Path
+
+import uvloop
+
+from tests.chaos.report import markdown
+from tests.chaos.run import Plan, run
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--minutes", type=float, default=30)
+    parser.add_argument("--seed", type=int, default=None)
+    parser.add_argument("--report", type=Path, default=None)
+    given = parser.parse_args()
+    seed = random.randrange(1_000_000) if given.seed is None else given.seed
+    print(f"seed {seed}", flush=True)  # noqa: T201 - a program
+    with tempfile.TemporaryDirectory(prefix="memory-chaos-") as folder:
+        outcome = uvloop.run(
+            run(Plan(seed, given.minutes * 60), Path(folder), say=lambda line: print(line, flush=True))  # noqa: T201
+        )
+    text = markdown(outcome)
+    if given.report is not None:
+        given.report.parent.mkdir(parents=True, exist_ok=True)
+        given.report.write_text(text)
+    print(text)  # noqa: T201
+    return 0 if outcome.held else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
