@@ -17,12 +17,17 @@ def main() -> int:
     parser.add_argument("--minutes", type=float, default=30)
     parser.add_argument("--seed", type=int, default=None)
     parser.add_argument("--report", type=Path, default=None)
+    parser.add_argument("--only", action="append", default=[], help="the name of a fault; again for more")
     given = parser.parse_args()
     seed = random.randrange(1_000_000) if given.seed is None else given.seed
     print(f"seed {seed}", flush=True)  # noqa: T201 - a program
     with tempfile.TemporaryDirectory(prefix="memory-chaos-") as folder:
         outcome = uvloop.run(
-            run(Plan(seed, given.minutes * 60), Path(folder), say=lambda line: print(line, flush=True))  # noqa: T201
+            run(
+                Plan(seed, given.minutes * 60, only=tuple(given.only)),
+                Path(folder),
+                say=lambda line: print(line, flush=True),
+            )  # noqa: T201
         )
     text = markdown(outcome)
     if given.report is not None:

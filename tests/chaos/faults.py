@@ -5,7 +5,7 @@ import os
 import random
 import signal
 import time
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -208,17 +208,19 @@ class Injector:
     windows: list[Window] = field(default_factory=list)
     failures: list[str] = field(default_factory=list)
 
-    async def run(self, over: asyncio.Event, *, longest: float, calm: float) -> None:
+    async def run(self, over: asyncio.Event, *, longest: float, calm: float, only: Collection[str] = ()) -> None:
         """Until `over`; each fault is held up to `longest` seconds, with up to twice `calm` seconds after it."""
         catalogue = dict(CATALOGUE)
         if self.world.disk is not None:
             catalogue[DISK_FULL] = disk_full
+        if only:
+            catalogue = {name: catalogue[name] for name in only}
         waiting: list[str] = []
         while not over.is_set():
             if not waiting:
                 waiting = self.chance.sample(sorted(catalogue), len(catalogue))
             names = [waiting.pop()]
-            if names[0] not in OF_THE_ENDPOINT and self.chance.random() < 0.25:
+            if not only and names[0] not in OF_THE_ENDPOINT and self.chance.random() < 0.25:
                 names.append(self.chance.choice(OF_THE_ENDPOINT))
             await self.inject({name: catalogue[name] for name in names}, self.chance.uniform(0.3, 1) * longest, over)
             await pause(over, self.chance.uniform(0.5, 2) * calm)

@@ -41,6 +41,8 @@ class Plan:
     patience: float = 300.0
     transforms: bool = True
     small_disk: bool = True
+    only: tuple[str, ...] = ()
+    """Names of faults; none are all."""
 
 
 async def run(plan: Plan, folder: Path, say: Callable[[str], None] = lambda _: None) -> Outcome:
@@ -105,6 +107,8 @@ class _Run:
             if gave_up.done():
                 self._checker.violated("stuck", f"the stack gave up: {gave_up.result()}")
             gave_up.cancel()
+        for death in world.deaths:
+            self._checker.violated("stuck", f"the stack's watch said: {death}")
         for failure in injector.failures:
             self._checker.violated("stuck", f"a part did not come up again: {failure}")
         cutovers = [each for transformer in transformers for each in transformer.cutovers]
@@ -130,7 +134,7 @@ class _Run:
     async def _end_after(self, injector: Injector) -> None:
         plan = self._plan
         injecting = asyncio.Event()
-        faults = asyncio.create_task(injector.run(injecting, longest=plan.longest, calm=plan.calm))
+        faults = asyncio.create_task(injector.run(injecting, longest=plan.longest, calm=plan.calm, only=plan.only))
         await asyncio.wait([faults], timeout=plan.seconds)
         injecting.set()
         await faults

@@ -53,6 +53,8 @@ class World:
     client: Client
     tokens: Mapping[tuple[str, str], str]
     team_rules: dict[tuple[str, str], GrantRule]
+    deaths: list[str]
+    """What the stack's own watch had to say: of parts that ended without being asked to."""
 
     @property
     def api(self) -> str:
@@ -89,12 +91,15 @@ async def opened(folder: Path, *, small_disk: bool) -> AsyncIterator[World]:
             "EMBED_MODEL": "small",
             "EMBED_INLINE_BUDGET_MS": "500",
         }
-        dev = await stack.enter_async_context(DevStack(folder / "stack", port=0, environment=environment))
+        deaths: list[str] = []
+        dev = await stack.enter_async_context(
+            DevStack(folder / "stack", port=0, environment=environment, say=deaths.append)
+        )
         settings = settings_for(dsn, embed_base_url=environment["EMBED_BASE_URL"], embed_model="small")
         engine = await stack.enter_async_context(Engine.open(settings))
         client = await Client.connect(temporal.address, data_converter=DATA_CONVERTER)
         issued, team = await _settle(engine)
-        yield World(dev, postgres, temporal, endpoint, wires, disk, why, engine, client, issued, team)
+        yield World(dev, postgres, temporal, endpoint, wires, disk, why, engine, client, issued, team, deaths)
         for wire in wires.values():
             wire.heal()
 
