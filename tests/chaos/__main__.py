@@ -20,21 +20,20 @@ def main() -> int:
     parser.add_argument("--only", action="append", default=[], help="the name of a fault; again for more")
     given = parser.parse_args()
     seed = random.randrange(1_000_000) if given.seed is None else given.seed
-    print(f"seed {seed}", flush=True)  # noqa: T201 - a program
+    say(f"seed {seed}")
+    plan = Plan(seed, given.minutes * 60, only=tuple(given.only))
     with tempfile.TemporaryDirectory(prefix="memory-chaos-") as folder:
-        outcome = uvloop.run(
-            run(
-                Plan(seed, given.minutes * 60, only=tuple(given.only)),
-                Path(folder),
-                say=lambda line: print(line, flush=True),
-            )  # noqa: T201
-        )
+        outcome = uvloop.run(run(plan, Path(folder), say))
     text = markdown(outcome)
     if given.report is not None:
         given.report.parent.mkdir(parents=True, exist_ok=True)
         given.report.write_text(text)
-    print(text)  # noqa: T201
+    say(text)
     return 0 if outcome.held else 1
+
+
+def say(line: str) -> None:
+    print(line, flush=True)  # noqa: T201 - a program
 
 
 if __name__ == "__main__":
