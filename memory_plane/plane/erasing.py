@@ -16,6 +16,7 @@ from memory_plane.plane.ports import WritableGrantStore
 from memory_plane.store import erasure, grants, retention
 from memory_plane.store.database import Connection, Pool, in_transaction
 from memory_plane.store.feed_events import Event
+from memory_plane.store.lexical_statistics import uncount
 from memory_plane.store.locks import lock_documents
 
 _log = logging.getLogger(__name__)
@@ -117,6 +118,7 @@ class Erasing:
     ) -> tuple[set[str], dict[str, list[str]]]:
         """Erase these tombstoned versions of these documents; of `purged` ids only edges and share rules, which no
         foreign key takes along. The documents of which nothing is left, and the tags they had."""
+        await uncount(conn, tenant_id, versions | purged)
         await erasure.erase_derived(conn, tenant_id, versions)
         await erasure.erase_payloads(conn, tenant_id, documents)
         whole = await erasure.forgotten_among(conn, tenant_id, documents)

@@ -1,6 +1,7 @@
 """The only functions that take locks on purpose. One global order, so that no two transactions wait for each other:
 
-idempotency key → tenant cutover → documents by id → entities by (kind, identifier) → grants → tenant counter.
+idempotency key → tenant cutover → documents by id → statistics by generation and term → entities by (kind, identifier)
+→ grants → tenant counter.
 Whoever needs more than it holds lets go and starts over in order. All locks are the transaction's.
 """
 
@@ -100,6 +101,18 @@ async def lock_among(conn: Connection, tenant_id: str, own: Collection[str], sou
         take = lock_documents if is_own else share_documents
         found |= await take(conn, tenant_id, list(ids))
     return found
+
+
+async def try_counting(conn: Connection, tenant_id: str, generation_id: str) -> bool:
+    """Be the one who adds to the statistics of this generation; False where somebody is, or takes from them."""
+    lock = _advisory("statistics", tenant_id, generation_id)
+    taken: bool = await conn.fetchval("SELECT pg_try_advisory_xact_lock($1)", lock)
+    return taken
+
+
+async def share_counting(conn: Connection, tenant_id: str, generation_id: str) -> None:
+    """Wait for who adds to the statistics, a batch at most, and keep them from changing but by erasures."""
+    await conn.execute("SELECT pg_advisory_xact_lock_shared($1)", _advisory("statistics", tenant_id, generation_id))
 
 
 def _key_in_use() -> Conflict:
