@@ -5,6 +5,7 @@ import time
 from collections import OrderedDict
 from collections.abc import Hashable
 from dataclasses import dataclass, replace
+from typing import Any
 
 from memory_plane.contracts.enums import Degraded, GenerationState
 from memory_plane.contracts.errors import NotFound, Unavailable
@@ -33,6 +34,8 @@ SMALL_SET = 500
 """Eligible documents up to which both channels read exactly these and nothing else."""
 LARGE_FOR = 30.0
 """Seconds for which a set that was found large is not counted again; one that shrinks meanwhile is only slower."""
+REMEMBERED = 4096
+"""Tenants whose live generation, and sets that were found large, are remembered."""
 EMBED_SHARE = 0.4
 UNPRUNED = 1_000_000
 _READABLE = {GenerationState.LIVE, GenerationState.STAGED, GenerationState.ARCHIVED}
@@ -65,6 +68,14 @@ class Retrieved:
     scan: VectorScan | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class _Early:
+    """A query's embedding that was asked for under a generation that may turn out not to be the one searched."""
+
+    generation_id: str
+    task: asyncio.Task[tuple[EmbedTarget | None, Vector | None]]
+
+
 class Retriever:
     def __init__(self, pool: Pool, embedding: Embedding, upkeep: StatisticsUpkeep, language: str) -> None:
         self._pool = pool
@@ -72,41 +83,82 @@ class Retriever:
         self._upkeep = upkeep
         self._language = language
         self._large: OrderedDict[Hashable, float] = OrderedDict()
+        self._live: dict[str, str] = {}
 
     async def retrieve(self, plan: SearchPlan, visibility: Visibility, run: SearchRun) -> Retrieved | None:
         """None for a tenant that has no generation yet, which is a tenant without documents."""
         tenant = visibility.caller.tenant_id
-        with run.timed("start"):
-            async with connection(self._pool) as conn:
-                scene = await self._scene(conn, tenant, plan)
-        if scene is None:
+        query = parse(plan.query)
+        early = self._embed_early(tenant, plan, query, run)
+        try:
+            with run.timed("start"):
+                async with connection(self._pool) as conn:
+                    scene = await self._scene(conn, tenant, plan, query)
+            if scene is None:
+                return None
+            if plan.as_of is not None and scene.transformed and not scene.recipe.history:
+                run.degrade(Degraded.HISTORY_PARTIAL)
+            if plan.blank:
+                return Retrieved(scene, await self._recent(scene, plan, visibility, run), None, None)
+            return await self._channels(scene, plan, visibility, early, run)
+        finally:
+            if early is not None:
+                _drop(early.task)
+
+    def _embed_early(self, tenant: str, plan: SearchPlan, query: ParsedQuery, run: SearchRun) -> _Early | None:
+        """The endpoint is most of what a search waits for, so it is asked before the database has said which
+        generation is live: under the one that was live last, which holds for all searches but the first after a cut."""
+        generation = plan.generation or self._live.get(tenant)
+        if plan.blank or generation is None:
             return None
-        if plan.as_of is not None and scene.transformed and not scene.recipe.history:
-            run.degrade(Degraded.HISTORY_PARTIAL)
-        if plan.blank:
-            return Retrieved(scene, await self._recent(scene, plan, visibility, run), None, None)
+        return _Early(generation, asyncio.create_task(self._query_vector(tenant, generation, plan, query, run)))
+
+    async def _channels(
+        self, scene: Scene, plan: SearchPlan, visibility: Visibility, early: _Early | None, run: SearchRun
+    ) -> Retrieved:
+        """Lexical beside the query's embedding and what is near it."""
         documents = min(MOST_CANDIDATES, plan.limit * scene.recipe.overfetch)
-        embedding = asyncio.create_task(self._query_vector(tenant, scene, plan, run))
+        near = asyncio.create_task(self._near(scene, plan, visibility, early, documents, run))
         try:
             found = await self._lexical(scene, plan, visibility, Wanted(LEXICAL_DEPTH, documents), run)
-            target, vector = await embedding
+            return replace(await near, lexical=found)
         finally:
-            embedding.cancel()
+            _drop(near)
+
+    async def _near(
+        self,
+        scene: Scene,
+        plan: SearchPlan,
+        visibility: Visibility,
+        early: _Early | None,
+        documents: int,
+        run: SearchRun,
+    ) -> Retrieved:
+        tenant = visibility.caller.tenant_id
+        if scene.recipe.embed is None:
+            run.degrade(Degraded.DENSE_UNAVAILABLE, Degraded.LEXICAL_ONLY)
+            return Retrieved(scene, None, None, None)
+        if early is not None and early.generation_id == scene.generation_id:
+            target, vector = await early.task
+        else:
+            target, vector = await self._query_vector(tenant, scene.generation_id, plan, scene.query, run)
         if target is None or vector is None:
-            return Retrieved(scene, found, None, target)
+            run.degrade(Degraded.DENSE_UNAVAILABLE)
+            return Retrieved(scene, None, None, target)
         scan = choose(scene.size.chunk_count, scene.vectors, max(DENSE_DEPTH, documents))
         if scene.recipe.fusion.neighbour_weight > 0.0:
             scan = VectorScan.EXACT  # the graph orders by one vector a chunk, and there are two
         near = await self._dense(scene, plan, visibility, target, vector, scan, Wanted(DENSE_DEPTH, documents), run)
-        return Retrieved(scene, found, near, target, scan)
+        return Retrieved(scene, None, near, target, scan)
 
-    async def _scene(self, conn: Connection, tenant: str, plan: SearchPlan) -> Scene | None:
-        query = parse(plan.query)
+    async def _scene(self, conn: Connection, tenant: str, plan: SearchPlan, query: ParsedQuery) -> Scene | None:
         begun = await start(conn, tenant, plan.generation, self._language, query)
         if begun is None or begun.state not in _READABLE:
             if plan.generation is None:
                 return None
             raise NotFound("There is no staged, live or archived generation of this id in the tenant.")
+        if plan.generation is None:
+            self._remember_live(tenant, begun.generation_id)
         self._upkeep.notice(tenant, begun.generation_id, begun.size, begun.head)
         size, terms = begun.size, begun.terms
         if size is None:
@@ -128,6 +180,11 @@ class Retriever:
             documents=documents,
         )
 
+    def _remember_live(self, tenant: str, generation_id: str) -> None:
+        if len(self._live) >= REMEMBERED and tenant not in self._live:
+            self._live.clear()
+        self._live[tenant] = generation_id
+
     async def _small_set(self, conn: Connection, tenant: str, plan: SearchPlan) -> list[str] | None:
         key = (tenant, repr(plan.eligibility))
         known_until = self._large.get(key, 0.0)
@@ -137,7 +194,7 @@ class Retriever:
         if documents is None:
             self._large[key] = time.monotonic() + LARGE_FOR
             self._large.move_to_end(key)
-            while len(self._large) > 4096:
+            while len(self._large) > REMEMBERED:
                 self._large.popitem(last=False)
         return documents
 
@@ -152,23 +209,18 @@ class Retriever:
         )
 
     async def _query_vector(
-        self, tenant: str, scene: Scene, plan: SearchPlan, run: SearchRun
+        self, tenant: str, generation_id: str, plan: SearchPlan, query: ParsedQuery, run: SearchRun
     ) -> tuple[EmbedTarget | None, Vector | None]:
-        if scene.recipe.embed is None:
-            run.degrade(Degraded.DENSE_UNAVAILABLE, Degraded.LEXICAL_ONLY)
-            return None, None
+        """None where there is nothing to ask, or no answer in time."""
         with run.timed("embed"):
-            resolution = await self._embedding.resolve(tenant, scene.generation_id)
+            resolution = await self._embedding.resolve(tenant, generation_id)
             target = resolution.target if resolution is not None else None
             if target is None:
-                run.degrade(Degraded.DENSE_UNAVAILABLE)
                 return None, None
             try:
-                return target, await self._embedding.query_vector(
-                    target, _meaning(plan.query, scene.query), run.share(EMBED_SHARE)
-                )
+                meaning = _meaning(plan.query, query)
+                return target, await self._embedding.query_vector(target, meaning, run.share(EMBED_SHARE))
             except EndpointFault:
-                run.degrade(Degraded.DENSE_UNAVAILABLE)
                 return target, None
 
     async def _lexical(
@@ -252,6 +304,12 @@ class Retriever:
         if found.incomplete:
             run.degrade(Degraded.PAGE_INCOMPLETE)
         return found
+
+
+def _drop(task: asyncio.Task[Any]) -> None:
+    """Nobody waits for it any more, nor for what it may have raised."""
+    task.cancel()
+    task.add_done_callback(lambda done: done.cancelled() or done.exception())
 
 
 def _match(scene: Scene) -> MatchQuery:
