@@ -21,6 +21,8 @@ _TOKEN = re.compile(rf"(?P<run>[{UNSPACED_LETTERS}]+)|(?:(?![{UNSPACED_LETTERS}]
 _ASCII_WORD = re.compile(r"\w+", re.ASCII)
 _UNSPACED_LETTER = re.compile(f"[{UNSPACED_LETTERS}]")
 _EPSILON = 1e-9
+_STEP_BACK = 24
+"""Characters looked at in one go for the end of a word."""
 _SENTENCE_START = re.compile(r"(?<=[.!?…。！？\n])\s*(?=\S)")
 _WORD_EDGE = re.compile(rf"(?<=\s)(?=\S)|(?<=\S)(?=\s)|(?<=[{UNSPACED_LETTERS}。、])(?=[{UNSPACED_LETTERS}])")
 
@@ -87,24 +89,29 @@ def _matches(text: str, query: str, max_chars: int) -> list[_Match]:
 
 
 def _ascii_matches(text: str, query: str, max_chars: int) -> list[_Match]:
-    """The same for plain text, by one expression that skips all other words."""
-    pattern = _ascii_pattern(query)
-    if pattern is None:
-        return []
-    return [
-        _Match(found.start(), min(found.end(), found.start() + max_chars), found.group()[:_STEM_CHARS].lower())
-        for found in pattern.finditer(text)
-    ]
+    """The same for plain text: each term is looked for in turn, which skips all other words."""
+    stems, words = _ascii_terms(query)
+    folded = text.lower()
+    found = []
+    for term in (*stems, *words):
+        place = folded.find(term)
+        while place >= 0:
+            run = _ASCII_WORD.match(folded, place)
+            end = run.end() if run is not None else place + len(term)
+            begins = place == 0 or not (folded[place - 1].isalnum() or folded[place - 1] == "_")
+            if begins and (term in stems or end == place + len(term)):
+                found.append(_Match(place, min(end, place + max_chars), term))
+            place = folded.find(term, end)
+    found.sort(key=lambda match: match.start)
+    return found
 
 
 @lru_cache(maxsize=64)
-def _ascii_pattern(query: str) -> re.Pattern[str] | None:
-    """Finds the words that are terms of the query, or begin like a long one; None where no plain text has any."""
-    terms = sorted({term for term, _, _ in _tokens(query) if term.isascii()})
-    stems = sorted({term[:_STEM_CHARS] for term in terms if len(term) >= _STEM_CHARS})
-    short = [term for term in terms if len(term) < _STEM_CHARS]
-    choices = [rf"{stem}\w*" for stem in stems] + [rf"{term}\b" for term in short]
-    return re.compile(rf"\b(?:{'|'.join(choices)})", re.ASCII | re.IGNORECASE) if choices else None
+def _ascii_terms(query: str) -> tuple[frozenset[str], frozenset[str]]:
+    """How the words begin that are forms of long terms, and the short terms as they are; those that plain text has."""
+    terms = {term for term, _, _ in _tokens(query) if term.isascii()}
+    stems = frozenset(term[:_STEM_CHARS] for term in terms if len(term) >= _STEM_CHARS)
+    return stems, frozenset(term for term in terms if len(term) < _STEM_CHARS)
 
 
 def _densest(matches: list[_Match], max_chars: int) -> tuple[int, int] | None:
@@ -143,8 +150,12 @@ def _start(text: str, earliest: int, match_start: int) -> int:
 
 def _end(text: str, start: int, match_end: int, latest: int) -> int:
     """The last word end from the match to `latest`, or a cut between two characters where a word fills it all."""
-    for found in reversed(list(_WORD_EDGE.finditer(text, max(start, match_end), latest + 1))):
-        if start < found.start() <= latest and is_boundary(text, found.start()):
-            return found.start()
+    lowest, last = max(start, match_end), latest
+    while last >= lowest:  # backwards in steps: the last edge is near
+        first = max(lowest, last - _STEP_BACK)
+        for found in reversed(list(_WORD_EDGE.finditer(text, first, last + 1))):
+            if start < found.start() <= latest and is_boundary(text, found.start()):
+                return found.start()
+        last = first - 1
     cut = boundary_before(text, latest, start)
     return cut if cut > start else latest

@@ -42,9 +42,10 @@ class Found:
 
 
 def _best(scored: Iterable[tuple[str, float]]) -> dict[str, float]:
+    """Of scores in order, best first."""
     best: dict[str, float] = {}
     for key, score in scored:
-        best[key] = max(best.get(key, score), score)
+        best.setdefault(key, score)
     return best
 
 
