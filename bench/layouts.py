@@ -29,9 +29,8 @@ from memory_plane.store.vectors import index_name, index_sql
 
 WORDS = 60
 BASE_VECTORS = 2_000
-RARELY_VISIBLE = 1_000
-"""Every so many documents of a large tenant one carries the tag that a reader with little to see has."""
-RARE_TAG = "memory.space:rare"
+RARE_TAGS = {1_000: "memory.space:rare", 10_000: "memory.space:rarest"}
+"""One document in so many carries the tag, the only one that a reader with little to see has."""
 _COPIED_AT_ONCE = 5_000
 _SENTENCE = re.compile(r"(?<=[.!?])\s+")
 _COLUMNS = {
@@ -129,8 +128,12 @@ class Loader:
         self._corpus = corpus
 
     async def load(self, layouts: Sequence[Layout]) -> None:
+        """Those that are not there yet."""
         connection = await asyncpg.connect(self._service.dsn)
         try:
+            layouts = [layout for layout in layouts if not await self._is_there(connection, layout)]
+            if not layouts:
+                return
             await register_vector(connection)
             row = await connection.fetchrow("SELECT model_key, table_name, dims FROM memory.embed_model LIMIT 1")
             assert row is not None
@@ -146,6 +149,10 @@ class Loader:
         for layout in layouts:
             for number in range(min(layout.tenants, 50)):
                 await self._counted(layout.tenant(number))
+
+    async def _is_there(self, conn: asyncpg.Connection, layout: Layout) -> bool:
+        statement = "SELECT EXISTS (SELECT FROM memory.tenant_counter WHERE tenant_id = $1)"
+        return bool(await conn.fetchval(statement, layout.tenant(layout.tenants - 1)))
 
     async def _counted(self, tenant: str) -> None:
         statement = "SELECT id FROM memory.generation WHERE tenant_id = $1 AND state = 'live'"
@@ -179,8 +186,7 @@ class Loader:
         text = self._corpus.text()
         title = " ".join(text.split()[:6])
         tags = ["memory.owner:writer", "memory.space:all"]
-        if number % RARELY_VISIBLE == 0:
-            tags.append(RARE_TAG)
+        tags += [tag for one_in, tag in RARE_TAGS.items() if number % one_in == 0]
         rows["document"].append((document, tenant, "http", document, title, "note", tags, "{}", "writer", at, at, at))
         rows["raw_capture"].append((raw, tenant, document, raw, "http", "…", at))
         rows["version"].append(

@@ -18,8 +18,11 @@ _LONGEST_LINE = 256 * 1024 * 1024
 
 
 class PeerProcess:
-    def __init__(self, child: asyncio.subprocess.Process) -> None:
+    """`is_new`: its database was made for it just now, and is empty."""
+
+    def __init__(self, child: asyncio.subprocess.Process, *, is_new: bool) -> None:
         self._child = child
+        self.is_new = is_new
 
     async def ask(self, question: dict[str, Any]) -> dict[str, Any]:
         assert self._child.stdin is not None and self._child.stdout is not None
@@ -41,7 +44,7 @@ class PeerProcess:
 @asynccontextmanager
 async def peer(name: str, service: Service, folder: Path) -> AsyncIterator[PeerProcess]:
     """The peer with a database of its own on the product's server."""
-    dsn = await _database(service, f"peer_{name}")
+    dsn, is_new = await _database(service, f"peer_{name}")
     arguments = (str(ROOT / "bench" / "peers" / "peer.py"), name, dsn, service.endpoint_url, MODEL, "384")
     with (folder / f"{name}.log").open("wb") as log:
         child = await asyncio.create_subprocess_exec(
@@ -53,18 +56,21 @@ async def peer(name: str, service: Service, folder: Path) -> AsyncIterator[PeerP
             limit=_LONGEST_LINE,
         )
         try:
-            yield PeerProcess(child)
+            yield PeerProcess(child, is_new=is_new)
         finally:
             if child.returncode is None:
                 child.terminate()
             await child.wait()
 
 
-async def _database(service: Service, name: str) -> str:
+async def _database(service: Service, name: str) -> tuple[str, bool]:
+    """Its DSN, and whether it was made just now."""
     connection = await asyncpg.connect(service.dsn)
     try:
-        await connection.execute(f'CREATE DATABASE "{name}"')
+        is_new = not await connection.fetchval("SELECT EXISTS (SELECT FROM pg_database WHERE datname = $1)", name)
+        if is_new:
+            await connection.execute(f'CREATE DATABASE "{name}"')
     finally:
         await connection.close()
     head, _, query = service.dsn.partition("?")
-    return f"{head.rpartition('/')[0]}/{name}?{query}"
+    return f"{head.rpartition('/')[0]}/{name}?{query}", is_new

@@ -71,15 +71,15 @@ def _rule(principal: str, resource: str, action: str) -> GrantRule:
 
 @asynccontextmanager
 async def service(folder: Path, *, remember: Path | None = None) -> AsyncIterator[Service]:
-    """Everything up and the model registered; all of it ends with the block. With `remember` vectors are kept in
-    that file, for benchmarks of quality."""
+    """Everything up and the model registered; all of it ends with the block. A folder that has served before serves
+    what is in it. With `remember` vectors are kept in that file, for benchmarks of quality."""
     async with AsyncExitStack() as stack:
         server = PostgresServer(folder / "postgres")
         await server.start()
         stack.push_async_callback(server.stop)
         dsn = await server.ensure_database()
         await migrate(dsn, "english", ROOT / "migrations")
-        endpoint_port, api_port = free_port(), free_port()
+        endpoint_port, api_port = _kept_port(folder / "endpoint.port"), free_port()
         arguments: tuple[str, ...] = ("-m", "memory_plane.dev.endpoint", "--port", str(endpoint_port))
         endpoint_pid = await stack.enter_async_context(process(folder / "endpoint.log", *arguments))
         await answers(endpoint_port, folder / "endpoint.log")
@@ -115,6 +115,13 @@ async def service(folder: Path, *, remember: Path | None = None) -> AsyncIterato
         await answers(api_port, folder / "api.log")
         processes = {"database": server.child.pid, "endpoint": endpoint_pid, "api": api_pid}
         yield Service(dsn, settings, pool, embedding, endpoint_port, api_port, processes)
+
+
+def _kept_port(file: Path) -> int:
+    """Recipes name the endpoint with its port, so a folder keeps it."""
+    port = free_port(int(file.read_text()) if file.exists() else None)
+    file.write_text(str(port))
+    return port
 
 
 async def embedded(service: Service, tenant: str) -> None:

@@ -1,11 +1,14 @@
 """Search latency and throughput through HTTP beside their floor and two peers, and what the vector channel finds.
 
-    python -m bench.speed [--searches 150] [--rounds 5] [--layouts 1k 10k …] [--without-peers]
+    python -m bench.speed [--searches 150] [--rounds 5] [--layouts 1k 10k …] [--without-peers] [--keep FOLDER]
 
-Layouts: 1k, 10k and 100k chunks in one tenant, 1,000 tenants of 100, and a reader who sees one document in a thousand,
-all in the same tables. Product, floor and peers take turns within each round, so that what else the machine does falls
-on all of them; ratios are of neighbours in time. `make bench-speed` writes bench/results/speed.json and the part of
-docs/benchmarks.md between its marks.
+Layouts: 1k, 10k and 100k chunks in one tenant, 1,000 tenants of 100, and in the largest tenant readers who see one
+document in 1,000 and in 10,000; all in the same tables, whichever of them are measured. Product, floor and peers take
+turns within each round, so that what else the machine does falls on all of them; ratios are of neighbours in time.
+
+`make bench-speed` writes bench/results/speed.json and the part of docs/benchmarks.md between its marks. With --keep
+the loaded tables stay in a folder and the next run begins with them; what it measures replaces what speed.json has of
+the same layouts, so that a run can be made in parts. `--layouts` without a name only loads.
 """
 
 import argparse
@@ -27,7 +30,7 @@ import uvloop
 from bench import cpu
 from bench.add import ROOT
 from bench.http_client import HttpClient
-from bench.layouts import LAYOUTS, RARE_TAG, RARELY_VISIBLE, Corpus, Layout, Loader
+from bench.layouts import LAYOUTS, RARE_TAGS, Corpus, Layout, Loader
 from bench.peer_process import PEERS, PeerProcess, peer
 from bench.service import DATA, Service, peers_installed, service
 from bench.speed_floor import Floor, open_floor_pool
@@ -37,9 +40,9 @@ from memory_plane.dev.ports import HOST
 
 CALLERS = (1, 4, 16)
 LIMIT = 10
-RARE = "1 in 1,000 visible"
 PEER_LAYOUT = "10k"
-PEER_CHUNKS = 10_000
+PEER_CHUNKS = 2_000
+"""Fewer than the product has beside them, which favours them: each of their texts is embedded when it is added."""
 
 
 @dataclass
@@ -140,13 +143,15 @@ async def sides_of(opened: Service, pool: Any, layout: Layout) -> dict[str, Side
     return {"product": product(opened, tenants, tokens), "floor": beneath(opened, floors)}
 
 
-async def rare_sides(opened: Service, pool: Any, layout: Layout) -> dict[str, Side]:
+def rare_name(one_in: int) -> str:
+    return f"1 in {one_in:,} visible"
+
+
+async def rare_sides(opened: Service, pool: Any, layout: Layout, tag: str) -> dict[str, Side]:
+    """A reader who sees little, beside one who sees everything."""
     tenant = layout.tenant()
-    token = await opened.token(tenant, "reader", resources=[(RARE_TAG, "search")])
-    return {
-        "product": product(opened, [tenant], {tenant: token}),
-        "floor": beneath(opened, [await Floor.of(pool, tenant)]),
-    }
+    token = await opened.token(tenant, f"reader-of-{tag}", resources=[(tag, "search")])
+    return {"restricted": product(opened, [tenant], {tenant: token}), **await sides_of(opened, pool, layout)}
 
 
 async def measured(
@@ -164,72 +169,92 @@ async def measured(
     return found
 
 
-async def load_peer(opened: Service, asked: PeerProcess, corpus: Corpus) -> None:
-    """As many texts as PEER_LAYOUT, through the peer's own API: it embeds them all."""
+async def load_peer(asked: PeerProcess, corpus: Corpus) -> None:
+    """PEER_CHUNKS texts like those of PEER_LAYOUT, through the peer's own API: it embeds them all."""
     batch = 500
     for start in range(0, PEER_CHUNKS, batch):
         documents = [(str(number), corpus.text()) for number in range(start, start + batch)]
         await asked.load(PEER_LAYOUT, documents)
 
 
-async def run(searches: int, rounds: int, names: Sequence[str], with_peers: bool) -> dict[str, Any]:
-    layouts = [layout for layout in LAYOUTS if layout.name in names]
+async def run(searches: int, rounds: int, names: Sequence[str], with_peers: bool, keep: Path | None) -> dict[str, Any]:
     async with AsyncExitStack() as stack:
-        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="memory-bench-speed-")))
+        folder = keep or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="memory-bench-speed-")))
+        folder.mkdir(parents=True, exist_ok=True)
         opened = await stack.enter_async_context(service(folder))
         corpus = await Corpus.of(DATA, opened.endpoint_port)
         began = time.monotonic()
-        await Loader(opened, corpus).load(layouts)
+        await Loader(opened, corpus).load(LAYOUTS)
         print(f"loaded in {time.monotonic() - began:.0f} s", file=sys.stderr, flush=True)
         pool = await open_floor_pool(opened.dsn, max(CALLERS))
         stack.callback(pool.terminate)
-        results: dict[str, Any] = {"recall": {}, "speed": {}}
         peers: dict[str, Side] = {}
-        if with_peers and peers_installed() and PEER_LAYOUT in names:
+        if with_peers and peers_installed():
             for name, kind in PEERS.items():
                 asked = await stack.enter_async_context(peer(kind, opened, folder))
-                await load_peer(opened, asked, corpus)
+                if asked.is_new:
+                    await load_peer(asked, corpus)
                 peers[name] = beside(asked)
                 print(f"{name} loaded, {time.monotonic() - began:.0f} s", file=sys.stderr, flush=True)
-        for layout in layouts:
-            results["recall"][layout.name] = await recall(opened, layout.tenant(), corpus)
-            sides = await sides_of(opened, pool, layout) | (peers if layout.name == PEER_LAYOUT else {})
-            results["speed"][layout.name] = rows(await measured(sides, corpus, searches, rounds))
-            print(json.dumps({layout.name: results["speed"][layout.name]}, indent=2), flush=True)
-        largest = max(layouts, key=lambda each: each.chunks)
-        if largest.chunks >= LIMIT * RARELY_VISIBLE:
-            rare = await rare_sides(opened, pool, largest)
-            results["recall"][RARE] = await recall(opened, largest.tenant(), corpus, tag=RARE_TAG)
-            results["speed"][RARE] = rows(await measured(rare, corpus, searches, rounds))
-        results |= {"rounds": rounds, "searches": searches, "load": os.getloadavg()[0]}
-    return results
+        found: dict[str, dict[str, Any]] = {"recall": {}, "speed": {}}
+
+        async def note(name: str, layout: Layout, sides: dict[str, Side], tag: str | None = None) -> None:
+            found["recall"][name] = await recall(opened, layout.tenant(), corpus, tag=tag)
+            measures = await measured(sides, corpus, searches, rounds)
+            found["speed"][name] = rows(measures) | {"rounds": rounds, "searches": searches, "load": os.getloadavg()[0]}
+            print(json.dumps({name: found["speed"][name]}, indent=2), flush=True)
+
+        for layout in LAYOUTS:
+            if layout.name in names:
+                sides = await sides_of(opened, pool, layout) | (peers if layout.name == PEER_LAYOUT else {})
+                await note(layout.name, layout, sides)
+        largest = max(LAYOUTS, key=lambda each: each.chunks)
+        for one_in, tag in RARE_TAGS.items():
+            if rare_name(one_in) in names:
+                await note(rare_name(one_in), largest, await rare_sides(opened, pool, largest, tag), tag)
+    return found
 
 
 def rows(found: dict[str, dict[int, list[Measure]]]) -> dict[str, Any]:
-    """Medians over the rounds, and the ratios of each round's neighbours."""
-    made: dict[str, Any] = {}
-    for name, by_callers in found.items():
-        for callers, measures in by_callers.items():
-            each = [measure.row() for measure in measures]
-            made.setdefault(name, {})[str(callers)] = {
-                key: statistics.median(row[key] for row in each) for key in each[0]
-            }
-    for callers in CALLERS:
-        pairs = list(zip(found["product"][callers], found["floor"][callers], strict=True))
-        made.setdefault("times the floor", {})[str(callers)] = {
-            f"p{part}": sorted(ours.percentile(part / 100) / floor.percentile(part / 100) for ours, floor in pairs)
-            for part in (50, 95)
+    """Medians over the rounds, and the ratios of each round's neighbours in time."""
+    sides = {
+        name: {str(callers): _medians(measures) for callers, measures in by_callers.items()}
+        for name, by_callers in found.items()
+    }
+    pairs = [("product", "floor"), ("restricted", "product")]
+    pairs += [(peer_name, "product") for peer_name in PEERS]
+    times = {
+        f"{above} / {below}": {
+            str(callers): _ratios(found[above][callers], found[below][callers]) for callers in CALLERS
         }
-    return made
+        for above, below in pairs
+        if above in found and below in found
+    }
+    return {"sides": sides, "times": times}
+
+
+def _medians(measures: Sequence[Measure]) -> dict[str, float]:
+    each = [measure.row() for measure in measures]
+    return {key: statistics.median(row[key] for row in each) for key in each[0]}
+
+
+def _ratios(above: Sequence[Measure], below: Sequence[Measure]) -> dict[str, list[float]]:
+    return {
+        f"p{part}": sorted(
+            left.percentile(part / 100) / right.percentile(part / 100) for left, right in zip(above, below, strict=True)
+        )
+        for part in (50, 95)
+    }
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--searches", type=int, default=150, help="a measurement at one caller; twice that at more")
     parser.add_argument("--rounds", type=int, default=5)
-    known = [layout.name for layout in LAYOUTS]
+    known = [*(layout.name for layout in LAYOUTS), *map(rare_name, RARE_TAGS)]
     parser.add_argument("--layouts", nargs="*", choices=known, default=known)
     parser.add_argument("--without-peers", action="store_true")
+    parser.add_argument("--keep", type=Path, help="a folder for the loaded tables")
     given = parser.parse_args()
-    measured_all = uvloop.run(run(given.searches, given.rounds, given.layouts, not given.without_peers))
-    write(measured_all, ROOT, complete=len(given.layouts) == len(known))
+    peers_too = not given.without_peers and PEER_LAYOUT in given.layouts
+    write(uvloop.run(run(given.searches, given.rounds, given.layouts, peers_too, given.keep)), ROOT)
