@@ -74,6 +74,8 @@ class Document:
     writes: list[Write] = field(default_factory=list)
     closed: bool = False
     texts: dict[int, str] = field(default_factory=dict)
+    sources: tuple["Document", ...] = ()
+    """Of a claim: documents that nothing had been erased of when it was made."""
 
     @property
     def ref(self) -> str:
@@ -85,23 +87,27 @@ class Document:
 
     @property
     def erased(self) -> bool:
-        """Whether a forget or purge was acknowledged, and nothing sent after it."""
-        return bool(self.writes) and self.writes[-1].kind != "add" and self.writes[-1].ended is not None
+        """Whether a forget or purge was acknowledged, and nothing sent after it; of a claim, of a source as well."""
+        own = bool(self.writes) and self.writes[-1].kind != "add" and self.writes[-1].ended is not None
+        return own or any(write.ended is not None for write in self._source_erasures())
 
     @property
     def in_doubt(self) -> bool:
-        return any(write.ended is None for write in self.writes)
+        return any(write.ended is None for write in [*self.writes, *self._source_erasures()])
 
     @property
     def revision(self) -> int | None:
         """The revision that the last write left active; None when that is none, or in doubt."""
-        if not self.writes or self.in_doubt or self.writes[-1].kind != "add":
+        if not self.writes or self.in_doubt or self.erased or self.writes[-1].kind != "add":
             return None
         return self.writes[-1].revision
 
     def settled(self, begun: float, ended: float) -> bool:
-        """Whether no write was under way between the two times."""
-        return not self.in_doubt and all((write.ended or 0) <= begun or write.begun >= ended for write in self.writes)
+        """Whether no write was under way between the two times, of it or of its sources."""
+        writes = [*self.writes, *(write for source in self.sources for write in source.writes)]
+        return not self.in_doubt and all(
+            (write.ended is not None and write.ended <= begun) or write.begun >= ended for write in writes
+        )
 
     def erased_before(self, at: float, revision: int) -> bool:
         """Whether this revision's content was erased, and that acknowledged, by then."""
@@ -111,7 +117,10 @@ class Document:
                 gone = False
             elif write.kind != "add" and write.ended is not None and write.ended <= at:
                 gone = True
-        return gone
+        return gone or any(write.ended is not None and write.ended <= at for write in self._source_erasures())
+
+    def _source_erasures(self) -> list[Write]:
+        return [write for source in self.sources for write in source.writes if write.kind != "add"]
 
     def audiences(self, begun: float, ended: float) -> list[Audience]:
         """Every audience that it may have had at some moment between the two times."""
@@ -130,7 +139,10 @@ class Document:
 
     def told(self) -> str:
         lines = [f"document {self.number} ({self.document_id}) of {self.owner} in {self.tenant}"]
-        return "\n".join([*lines, *(f"  {write.told()}" for write in self.writes)])
+        lines += [f"  {write.told()}" for write in self.writes]
+        for source in self.sources:
+            lines += [f"  from {line}" for line in source.told().splitlines()]
+        return "\n".join(lines)
 
 
 @dataclass(slots=True)
@@ -171,6 +183,8 @@ class History:
 
     def may_see(self, document: Document, principal: str, begun: float, ended: float) -> bool:
         """Whether the principal may have been allowed to see it at some moment between the two times."""
+        if not all(self.may_see(source, principal, begun, ended) for source in document.sources):
+            return False
         if principal in (document.owner, SEES_ALL):
             return True
         held = True in self.grants.states(document.tenant, principal, begun, ended)
@@ -178,6 +192,8 @@ class History:
 
     def must_see(self, document: Document, principal: str, begun: float, ended: float) -> bool:
         """Whether the principal was allowed to see it at every moment between the two times."""
+        if not all(self.must_see(source, principal, begun, ended) for source in document.sources):
+            return False
         if principal in (document.owner, SEES_ALL):
             return True
         held = False not in self.grants.states(document.tenant, principal, begun, ended)

@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import TypeVar
 
+from temporalio.client import WorkflowFailureError
 from temporalio.service import RPCError
 
 from memory_plane.cli import transform_control
@@ -126,8 +127,10 @@ class Transformer:
 
         async def step() -> str:
             handle = await transform_control.start_cutover(self.world.client, kind, given)
-            result = await transform_control.outcome(handle)
-            return str(result.live)
+            try:
+                return str((await handle.result()).live)
+            except WorkflowFailureError as failure:
+                raise transform_control.refusal(failure.cause) from None
 
         try:
             await insist(f"a {kind}", step)

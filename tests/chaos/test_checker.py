@@ -93,6 +93,23 @@ def test_narrowing_an_audience_counts_from_its_answer_on(checker: Checker) -> No
     assert rules(checker) == {"leaked"}
 
 
+def test_a_claim_is_seen_with_its_sources_and_gone_with_either(checker: Checker) -> None:
+    team, private = checker.history.documents[2], checker.history.documents[1]
+    claim = checker.history.new("north", "ann")
+    claim.sources = (team, private)
+    added(claim, 3, audience=frozenset({TEAM}))
+    checker.saw(read("ann", 10, 5))
+    assert checker.violations == []
+    checker.saw(read("bob", 10, 5))
+    assert rules(checker) == {"leaked"}, "bob sees one source of two"
+    checker.violations.clear()
+    erased(team, 11)
+    checker.saw(read("ann", 11.5, 5))
+    assert checker.violations == []
+    checker.saw(read("ann", 12.5, 5))
+    assert rules(checker) == {"resurrected"}
+
+
 def test_a_document_that_stood_still_must_be_found(checker: Checker) -> None:
     team = checker.history.documents[2]
     checker.searched(replace(read("bob", 10, 2), document_ids=["kdoc_2"]), team)

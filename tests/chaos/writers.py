@@ -36,7 +36,8 @@ class Writer:
     async def _one(self) -> None:
         open_ones = [document for document in self.documents[-200:] if not document.closed]
         kind = self.chance.choices(
-            ["new", "twin", "batch", "supersede", "retag", "forget", "purge", "replay"], [38, 6, 9, 20, 9, 8, 4, 6]
+            ["new", "twin", "batch", "claim", "supersede", "retag", "forget", "purge", "replay"],
+            [34, 6, 9, 7, 19, 9, 8, 4, 6],
         )[0]
         if kind == "batch":
             await self._batch([self._new() for _ in range(self.chance.randint(2, 6))])
@@ -44,6 +45,8 @@ class Writer:
             await self._add(self._new(), twice=kind == "twin")
         elif kind == "replay":
             await self._replay()
+        elif kind == "claim":
+            await self._claim(open_ones)
         else:
             document = self.chance.choice(open_ones)
             if kind in ("forget", "purge"):
@@ -67,10 +70,29 @@ class Writer:
             audience = self._audience() if self.chance.random() < 0.3 else None
             await self._add(document, revision=last + 1, audience=audience)
 
+    async def _claim(self, documents: list[Document]) -> None:
+        """Distilled from two of its own that the team may read, and for the team: it is gone with either of them."""
+        now = self.caller.line.clock()
+        sources = [
+            document
+            for document in documents
+            if document.revision is not None
+            and TEAM in document.audiences(now, now)[0]
+            and all(write.kind == "add" for write in document.writes)
+        ]
+        if len(sources) < 2:
+            return
+        claim = self._new()
+        claim.sources = tuple(self.chance.sample(sources, 2))
+        claim.closed = True
+        await self._add(claim, audience=frozenset({TEAM}))
+
     async def _add(
         self, document: Document, *, revision: int = 1, audience: Audience | None = None, twice: bool = False
     ) -> None:
-        write, body = self._write(document, revision, self._audience() if revision == 1 else audience)
+        if revision == 1 and audience is None:
+            audience = self._audience()
+        write, body = self._write(document, revision, audience)
         if self.chance.random() < 0.05:
             body |= {"wait": "embedded", "wait_ms": 1_000}
         sending = [self._send_add(write, body) for _ in range(1 + twice)]
@@ -123,6 +145,8 @@ class Writer:
             "text": text,
             "external_ref": document.ref,
         }
+        if document.sources:
+            body["derived_from"] = [_active(source).version_id for source in document.sources]
         if audience is not None:
             body["access_tags"] = [TEAM_TAG] if TEAM in audience else []
             if peers := sorted(audience - {TEAM}):
@@ -183,6 +207,12 @@ class Writer:
     def _key(self) -> str:
         self._keys += 1
         return f"{self.caller.principal}-{self._keys}"
+
+
+def _active(document: Document) -> Answer:
+    answer = document.writes[-1].answer
+    assert answer is not None
+    return answer
 
 
 def _answer(body: Mapping[str, Any]) -> Answer:
