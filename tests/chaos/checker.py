@@ -67,7 +67,7 @@ class Checker:
         """The status of any answer; `expected` beside 503 and 429."""
         self.checked["answers"] += 1
         if status in AFTER_RETRY:
-            if retry_after is None and status != 409:
+            if retry_after is None:
                 self.violated("refusal", f"{verb} was answered {status} ({code}) without Retry-After")
             if status == 409 and 409 not in expected and code != "idempotency_key_in_use":
                 self.violated("refusal", f"{verb} was answered 409 ({code})")
