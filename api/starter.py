@@ -21,6 +21,7 @@ from memory_plane.contracts.errors import Unavailable
 from memory_plane.contracts.workflows import IngestInput, IngestResult, VersionsInput, WidenInput
 from memory_plane.models.breaker import Breaker
 from memory_plane.models.errors import EndpointUnavailable
+from memory_plane.payload_codec import PayloadUnreadable
 from memory_plane.settings import Settings
 from memory_plane.temporal import connect
 from workflows import policies
@@ -61,7 +62,7 @@ class TemporalStarter:
                 await handle.result(rpc_timeout=timedelta(seconds=within + RPC_SECONDS))
         except TimeoutError:
             return False
-        except WorkflowFailureError:
+        except (WorkflowFailureError, PayloadUnreadable):
             return True
         except (RPCError, RuntimeError) as error:
             if isinstance(error, RPCError) and error.status == RPCStatusCode.DEADLINE_EXCEEDED:

@@ -13,10 +13,12 @@ from memory_plane.contracts.recipe import ChunkRecipe, EmbedRecipe, FusionRecipe
 from memory_plane.contracts.validation import field_errors
 from memory_plane.contracts.workflows import ProcessorSpec
 from memory_plane.core.base_url import normalize_base_url
+from memory_plane.core.payload_keys import PayloadKeys
 
 _FORMS = {
     "database_url": "must be set, in the environment or .env, to an address as in postgresql://user:password@host/name",
     "fts_language": "must be the name of a text search configuration of PostgreSQL, as in english",
+    "memory_codec_token": "must have at least 16 characters",
     "distill_agent": "must be 1 to 100 letters, digits, dots, dashes and underscores",
 }
 
@@ -25,10 +27,39 @@ class SettingsInvalid(Exception):
     """The environment does not make a configuration; the message lists every problem, one a line."""
 
 
-class Settings(BaseSettings):
-    """The effective configuration of one process. Secrets are `SecretStr` and never printed."""
+class PayloadSettings(BaseSettings):
+    """What the codec server needs, which has no database."""
 
     model_config = SettingsConfigDict(env_file=".env", env_ignore_empty=True, extra="ignore", frozen=True)
+
+    memory_payload_keys: SecretStr | None = None
+    """Encrypts what goes through Temporal: `id:base64,…`; the first key writes, all read."""
+    memory_codec_token: SecretStr | None = Field(None, min_length=16)
+
+    @field_validator("memory_payload_keys")
+    @classmethod
+    def _are_keys(cls, value: SecretStr | None) -> SecretStr | None:
+        if value is not None:
+            PayloadKeys.parse(value.get_secret_value())
+        return value
+
+    @property
+    def payload_keys(self) -> PayloadKeys | None:
+        return (
+            None if self.memory_payload_keys is None else PayloadKeys.parse(self.memory_payload_keys.get_secret_value())
+        )
+
+    @classmethod
+    def load(cls, **overrides: Any) -> Self:
+        """From the environment and `.env`; raises SettingsInvalid naming every problem at once."""
+        try:
+            return cls(**overrides)
+        except ValidationError as error:
+            raise SettingsInvalid(_sentences(error)) from None
+
+
+class Settings(PayloadSettings):
+    """The effective configuration of one process. Secrets are `SecretStr` and never printed."""
 
     database_url: SecretStr
     db_pool_max: int = Field(8, ge=1, le=200)
@@ -139,14 +170,6 @@ class Settings(BaseSettings):
         if (self.distill_base_url is None) != (self.distill_model is None):
             raise ValueError("DISTILL_BASE_URL and DISTILL_MODEL go together: set both, or neither for no distiller")
         return self
-
-    @classmethod
-    def load(cls, **overrides: Any) -> "Settings":
-        """From the environment and `.env`; raises SettingsInvalid naming every problem at once."""
-        try:
-            return cls(**overrides)
-        except ValidationError as error:
-            raise SettingsInvalid(_sentences(error)) from None
 
     def masked(self) -> dict[str, Any]:
         """The effective values, secrets as `***`."""

@@ -1,16 +1,17 @@
-"""The one way to a Temporal client: the pydantic converter, TLS and keys are settled here and nowhere else."""
+"""The one way to a Temporal client: converter, encryption, TLS and keys are settled here and nowhere else."""
 
 from temporalio.client import Client
-from temporalio.contrib.pydantic import pydantic_data_converter
 from temporalio.envconfig import ClientConfig, ClientConnectConfig
 from temporalio.runtime import PrometheusConfig, Runtime, TelemetryConfig
 from temporalio.service import RPCError, RPCStatusCode
 
+from memory_plane.payload_codec import data_converter
 from memory_plane.settings import Settings
 from memory_plane.telemetry import tracing
 
-DATA_CONVERTER = pydantic_data_converter
-"""Every client, worker, replayer and test environment takes this object, or models arrive as dictionaries."""
+DATA_CONVERTER = data_converter(None)
+"""Every client, worker, replayer and test environment takes this object (or, with keys, one that encrypts), or models
+arrive as dictionaries."""
 
 
 async def connect(settings: Settings, *, lazy: bool = False, runtime: Runtime | None = None) -> Client:
@@ -21,7 +22,7 @@ async def connect(settings: Settings, *, lazy: bool = False, runtime: Runtime | 
     """
     return await Client.connect(
         **connection_options(settings),
-        data_converter=DATA_CONVERTER,
+        data_converter=data_converter(settings.payload_keys),
         interceptors=tracing.temporal_interceptors(),
         lazy=lazy,
         runtime=runtime,

@@ -37,6 +37,8 @@ MEANING: Mapping[str, Mapping[str, str]] = {
         "TEMPORAL_NAMESPACE": "One namespace for each deployment.",
         "TEMPORAL_TLS": "With TLS; implied by an API key.",
         "TEMPORAL_API_KEY": "For Temporal Cloud.",
+        "MEMORY_PAYLOAD_KEYS": "Encrypts what Temporal keeps: `id:key,…`, the first writes, all read; see [encryption](operations/encryption.md). Without it, off.",
+        "MEMORY_CODEC_TOKEN": "What callers of `memory codec-server` send as a bearer token. Without it, it answers this machine only.",
         "MEMORY_BUILD_ID": "Runs the worker under Worker Versioning; see [upgrades](operations/upgrades.md). Without it, off.",
     },
     "Identity": {

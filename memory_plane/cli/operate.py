@@ -1,4 +1,4 @@
-"""Running the service: migrate, doctor, config, api, worker."""
+"""Running the service: migrate, doctor, config, api, worker, codec server."""
 
 import os
 import sys
@@ -10,6 +10,7 @@ import typer
 from memory_plane.cli.output import fail, out, print_json, print_table
 from memory_plane.cli.running import load_settings, run
 
+LOCAL = "127.0.0.1"
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
 
 
@@ -90,6 +91,24 @@ def worker() -> None:
     """Run the Temporal worker: workflows and activities of all three queues."""
     load_settings()
     _become("worker.py")
+
+
+def codec_server(
+    origin: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Where the Temporal UI is, as its address bar says; may be repeated. "
+            "[default: http://127.0.0.1:8233, http://localhost:8233]",
+            show_default=False,
+        ),
+    ] = None,
+    host: Annotated[
+        str, typer.Option(help="Where to listen. Beyond this machine it needs MEMORY_CODEC_TOKEN.")
+    ] = LOCAL,
+    port: Annotated[int, typer.Option(min=0, max=65535)] = 8234,
+) -> None:
+    """Open encrypted payloads for the Temporal UI and command line, with the keys in MEMORY_PAYLOAD_KEYS."""
+    _become("-m", "api.codec_server", host, str(port), *(origin or [f"http://{LOCAL}:8233", "http://localhost:8233"]))
 
 
 def _become(*arguments: str) -> None:
