@@ -75,7 +75,8 @@ def import_documents(
 ) -> None:
     """Import JSON lines. Interrupt it whenever you like: the same command goes on where it stopped.
 
-    A line without external_ref gets FILE#LINE, so that a second run makes no second document.
+    A line without external_ref gets one made of its content, so that a second run makes no second document and no
+    other file's lines are replaced.
     """
     outcome = Outcome()
     with client() as memory, _progress() as progress:
@@ -208,10 +209,16 @@ def _batches(
                 outcome.refused[number] = "This line is not a JSON object."
                 continue
             numbers.append(number)
-            items.append({"adapter": adapter, "external_ref": f"{file.name}#{number}", **document})
+            items.append({"adapter": adapter, "external_ref": _reference(document), **document})
             weight += len(line)
     if items:
         yield numbers, items
+
+
+def _reference(document: dict[str, Any]) -> str:
+    """The same for the same content, wherever it stands."""
+    said = json.dumps(document, sort_keys=True, separators=(",", ":"))
+    return f"line-{hashlib.sha256(said.encode()).hexdigest()[:32]}"
 
 
 def _await_embedded(memory: MemoryClient, documents: list[str], progress: Progress, outcome: Outcome) -> None:

@@ -91,9 +91,9 @@ class AddRequest(AddItem):
 
 
 class BatchRequest(Request):
-    """Items are validated one by one, so that one bad item fails alone."""
+    """Items are validated one by one, so that one bad item, whatever it is, fails alone."""
 
-    items: Annotated[list[dict[str, Any]], Field(min_length=1, max_length=500)]
+    items: Annotated[list[Any], Field(min_length=1, max_length=500)]
 
 
 class AddResponse(Response):

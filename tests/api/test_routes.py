@@ -35,18 +35,16 @@ async def test_the_same_key_and_body_are_replayed_and_another_body_is_refused(an
 
 
 async def test_a_batch_stands_item_by_item(ann: httpx.AsyncClient) -> None:
-    items = [NOTE, {"title": "no text"}, NOTE | {"acess_tags": []}, NOTE | {"text": "cut \ud83d"}]
-    answer = await ann.post(
-        "/add/batch",
-        content=httpx.Request("POST", "http://x", json={"items": items[:3]}).content,
-        headers={"content-type": "application/json"},
-    )
+    items = [NOTE, {"title": "no text"}, NOTE | {"acess_tags": []}, "no object", None]
+    answer = await ann.post("/add/batch", json={"items": items})
     assert answer.status_code == 200, answer.text
-    good, missing, unknown = answer.json()["items"]
+    good, missing, unknown, *others = answer.json()["items"]
     assert good.keys() == {"index", "documentId", "versionId", "status"}
     assert (missing["index"], missing["error"]["code"]) == (1, "invalid")
     assert "text is required" in missing["error"]["detail"]
     assert "acess_tags" in unknown["error"]["detail"]
+    assert [other["error"]["code"] for other in others] == ["invalid", "invalid"]
+    assert "must be an object" in others[0]["error"]["detail"]
 
 
 async def test_list_pages_to_the_end(facade: Facade, ann: httpx.AsyncClient) -> None:

@@ -31,6 +31,17 @@ async def test_imported_once_however_often_it_is_run(memory: Memory, tmp_path: P
     assert (anew["captured"], anew["unchanged"]) == (0, 7)
 
 
+async def test_files_of_one_name_replace_nothing_of_each_other(memory: Memory, tmp_path: Path) -> None:
+    mark = uuid4().hex
+    for folder in ("one", "two"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "notes.jsonl").write_text(lines(2, f"{folder} {mark}"))
+        await memory("import", str(tmp_path / folder / "notes.jsonl"), "--json")
+    (tmp_path / "moved.jsonl").write_text(lines(2, f"one {mark}") + lines(2, f"two {mark}"))
+    again = (await memory("import", str(tmp_path / "moved.jsonl"), "--json")).json
+    assert (again["captured"], again["unchanged"]) == (0, 4), "every line is still the newest of its document"
+
+
 async def test_bad_lines_are_refused_alone_and_told_again(memory: Memory, tmp_path: Path) -> None:
     file = tmp_path / f"{uuid4().hex}.jsonl"
     file.write_text(
