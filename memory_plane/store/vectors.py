@@ -145,8 +145,8 @@ async def write(
         UPDATE memory.derivation d
         SET embed_state = 'embedded', last_error = NULL, held_until = NULL, updated_at = clock_timestamp()
         FROM held
-        WHERE d.tenant_id {SAME} $1 AND d.generation_id = $2 AND d.version_id = held.id AND held.id = ANY ($4::text[])
-          AND d.embed_state <> 'embedded'
+        WHERE d.tenant_id {SAME} $1 AND d.generation_id {SAME} $2 AND d.version_id = held.id
+          AND held.id = ANY ($4::text[]) AND d.embed_state <> 'embedded'
           AND NOT EXISTS (
             SELECT FROM memory.chunk c
             WHERE c.version_id = d.version_id AND c.generation_id = d.generation_id AND c.id <> ALL ($5::text[])
