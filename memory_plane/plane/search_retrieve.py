@@ -12,7 +12,7 @@ from memory_plane.contracts.errors import NotFound, Unavailable
 from memory_plane.contracts.recipe import Recipe
 from memory_plane.core.fusion import DENSE_DEPTH, LEXICAL_DEPTH
 from memory_plane.core.lexical_query import LexicalPlan, MatchQuery, ParsedQuery, all_of, parse, plan_terms, quoted
-from memory_plane.core.vector_scan import VectorScan, choose
+from memory_plane.core.vector_scan import VectorScan, choose, width
 from memory_plane.core.visibility import Visibility
 from memory_plane.models.errors import EndpointFault
 from memory_plane.models.isolate import Vector
@@ -228,7 +228,8 @@ class Retriever:
     ) -> Found | None:
         match = _match(scene)
         searched = await self._lexical_pass(scene, match, plan, visibility, wanted, run)
-        if searched is not None and not searched.candidates and match.required and not scene.query.only_phrases:
+        strict = scene.query.only_phrases or scene.recipe.fusion.lexical == "and"
+        if searched is not None and not searched.candidates and match.required and not strict:
             # Nobody has written that wording. Its words still say what is looked for.
             loose = MatchQuery(match.marker, match.plan, (), match.excluded)
             return await self._lexical_pass(scene, loose, plan, visibility, wanted, run)
@@ -272,6 +273,7 @@ class Retriever:
             documents=scene.documents,
             restriction=_restriction(scene),
             neighbour_weight=scene.recipe.fusion.neighbour_weight,
+            width=width(scene.size.chunk_count, scene.vectors, max(wanted.rows, wanted.documents)),
         )
 
         async def fetch(conn: Connection, limit: int) -> list[Candidate]:

@@ -51,12 +51,11 @@ def eligible_sql(
     """`ranked` yields chunk_id, version_id and what `score` is made of, in `order`; the first `limit` eligible ones.
 
     LATERAL with a LIMIT of its own keeps the planner from joining all of the tenant before it sorts; a subquery in
-    the order asked for is read only as far as needed. `where` may look at `ranked`, and at the chunk as `c`.
+    the order asked for is read only as far as needed. `where` may look at `ranked`, and at the chunk as `c`. Limits are
+    written out: with one that it does not know, the planner makes a new plan for each search.
     """
     chunk = f"JOIN memory.chunk c ON c.tenant_id {SAME} $1 AND c.id = ranked.chunk_id" if with_chunk else ""
     conditions = " AND ".join([*where, f"v.tenant_id {SAME} $1", "v.id = ranked.version_id", eligibility.sql(params)])
-    params.append(limit)
-    row_limit = f"${len(params)}"
     return f"""
         SELECT ranked.chunk_id, ranked.version_id, {score} AS score, found.*
         FROM ({ranked}) ranked
@@ -69,7 +68,7 @@ def eligible_sql(
             LIMIT 1
         ) found
         ORDER BY ranked.{order}, ranked.chunk_id
-        LIMIT {row_limit}
+        LIMIT {limit:d}
     """  # noqa: S608 - made of constants and placeholders
 
 

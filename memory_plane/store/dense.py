@@ -16,7 +16,7 @@ from memory_plane.store.vectors import checked_table, distance_sql
 # Settings of this statement alone: a filter without a column is computed once, before the scan below it begins.
 _GRAPH_SETTINGS = f"""
     (SELECT set_config('hnsw.iterative_scan', 'relaxed_order', true)
-         || set_config('hnsw.ef_search', '{SEARCH_WIDTH}', true)
+         || set_config('hnsw.ef_search', {{width}}::text, true)
          || set_config('hnsw.max_scan_tuples', '{GRAPH_STARTS}', true)) IS NOT NULL
 """
 
@@ -30,7 +30,8 @@ BEST = 4
 @dataclass(frozen=True, slots=True)
 class DenseSearch:
     """`documents` bounds the search to a small set, read whole. `restriction` is a tsquery that each chunk must
-    satisfy. `neighbour_weight` is the share of the neighbourhood's vector, where the recipe embeds one."""
+    satisfy. `neighbour_weight` is the share of the neighbourhood's vector, where the recipe embeds one. `width` is how
+    far the graph looks around, see core.vector_scan."""
 
     tenant_id: str
     generation_id: str
@@ -41,6 +42,7 @@ class DenseSearch:
     documents: Sequence[str] | None = None
     restriction: str = ""
     neighbour_weight: float = 0.0
+    width: int = SEARCH_WIDTH
 
 
 async def search(conn: Connection, what: DenseSearch, eligibility: Eligibility, limit: int) -> list[Candidate]:
@@ -82,12 +84,14 @@ async def _fetch(
 
 
 def _graph(what: DenseSearch, params: list[object], limit: int) -> str:
+    params.append(str(what.width))
+    settings = _GRAPH_SETTINGS.format(width=f"${len(params)}")
     # The LIMIT is what a scan yields at most anyway; without it the planner reads and sorts the table instead.
     return f"""
         SELECT e.chunk_id, e.version_id, e.tenant_id, e.generation_id, e.slot,
                {distance_sql(what.dims, "$3")} AS distance
         FROM memory.{checked_table(what.table)} e
-        WHERE {_GRAPH_SETTINGS}
+        WHERE {settings}
         ORDER BY distance LIMIT {GRAPH_STARTS}
     """  # noqa: S608 - the table's name is checked
 
@@ -113,9 +117,7 @@ def _exact(what: DenseSearch, params: list[object], limit: int) -> str:
 
 
 def _exact_best(what: DenseSearch, params: list[object], limit: int) -> str:
-    ranked = _exact(what, params, limit)
-    params.append(limit * BEST)
-    return f"{ranked} LIMIT ${len(params)}"
+    return f"{_exact(what, params, limit)} LIMIT {limit * BEST:d}"
 
 
 def _source(what: DenseSearch, params: list[object]) -> str:

@@ -21,6 +21,10 @@ Vector = NDArray[np.float32]
 
 _TABLE = re.compile(r"^embedding_[a-f0-9]{16}$")
 
+EF_CONSTRUCTION = 128
+"""How thoroughly the graph is built. Measured on 211,000 vectors of 384 dimensions, 100,000 of them the tenant's, at
+a width of 120: recall@10 against exact is 0.960 with 64 (pgvector's default; one query in 40 found a tenth), 1.000 with
+128. Looking further helps less: with 64 it is 0.983 at a width of 400, 0.988 at 800."""
 INLINE_BYTES = 6_000
 """Up to this size a vector stays in its row: an exact scan that fetches each from the TOAST table takes four times as
 long (measured at 1,024 dimensions). A row must fit an 8 kB page with its keys."""
@@ -78,7 +82,7 @@ def index_sql(table: str, dims: int, *, concurrently: bool) -> str:
     how = "INDEX CONCURRENTLY" if concurrently else "INDEX"
     return (
         f"CREATE {how} {index_name(table)} ON memory.{checked_table(table)} "
-        f"USING hnsw ({index_expression(dims)} halfvec_cosine_ops)"
+        f"USING hnsw ({index_expression(dims)} halfvec_cosine_ops) WITH (ef_construction = {EF_CONSTRUCTION})"
     )
 
 

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memory_plane.core.vector_scan import EXACT_AT_MOST, VectorScan, choose
+from memory_plane.core.vector_scan import EXACT_AT_MOST, MOST_WIDTH, SEARCH_WIDTH, VectorScan, choose, width
 
 
 @given(st.integers(0, EXACT_AT_MOST), st.integers(0, 10**9), st.integers(1, 500))
@@ -28,3 +28,12 @@ def test_more_of_others_never_turns_an_exact_scan_into_a_graph(rows: int, table:
 
 def test_statistics_that_say_less_than_the_generation_holds_do_no_harm() -> None:
     assert choose(100_000, 0, 100) is VectorScan.GRAPH
+
+
+@given(st.integers(0, 10**7), st.integers(0, 10**9), st.integers(1, 500))
+def test_the_graph_looks_as_far_as_the_others_in_the_table_demand(rows: int, table: int, wanted: int) -> None:
+    seen = width(rows, table, wanted)
+    assert SEARCH_WIDTH <= seen <= MOST_WIDTH
+    assert seen <= width(rows, table + 1_000_000, wanted)
+    if choose(rows, table, wanted) is VectorScan.GRAPH and seen < MOST_WIDTH:
+        assert seen * rows / max(table, rows) >= wanted
