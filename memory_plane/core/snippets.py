@@ -18,7 +18,7 @@ _STEM_CHARS = 5
 _LEAD = 3
 """One part in so many of the room to spare goes before the match: what follows it tells more."""
 _TOKEN = re.compile(rf"(?P<run>[{UNSPACED_LETTERS}]+)|(?:(?![{UNSPACED_LETTERS}])\w)+")
-_ASCII_WORD = re.compile(r"\w+", re.ASCII)
+_WORD = re.compile(r"\w+")
 _UNSPACED_LETTER = re.compile(f"[{UNSPACED_LETTERS}]")
 _EPSILON = 1e-9
 _STEP_BACK = 24
@@ -57,9 +57,6 @@ def snippet(text: str, query: str, max_chars: int = MAX_SNIPPET_CHARS) -> str:
 
 def _tokens(text: str) -> Iterator[tuple[str, int, int]]:
     """Words, and the bigrams of unspaced runs (or a lone character), folded, with their places."""
-    if text.isascii():
-        yield from ((found.group().lower(), found.start(), found.end()) for found in _ASCII_WORD.finditer(text))
-        return
     for found in _TOKEN.finditer(text):
         start, end = found.span()
         if found["run"] is None or end - start == 1:
@@ -71,47 +68,33 @@ def _tokens(text: str) -> Iterator[tuple[str, int, int]]:
 
 def _matches(text: str, query: str, max_chars: int) -> list[_Match]:
     """What of the query stands where, in order."""
-    if text.isascii():
-        return _ascii_matches(text, query, max_chars)
-    terms = {term for term, _, _ in _tokens(query)}
-    stems = {term[:_STEM_CHARS] for term in terms if len(term) >= _STEM_CHARS}
-    found = [
+    terms, stems, lone = _terms(query)
+    folded = text.casefold()
+    if len(folded) == len(text) and _UNSPACED_LETTER.search(text) is None:
+        # Plain words, each in its place: what nearly every text is.
+        return [
+            _Match(found.start(), min(found.end(), found.start() + max_chars), word[:_STEM_CHARS])
+            for found in _WORD.finditer(folded)
+            if (word := found.group()) in terms or word[:_STEM_CHARS] in stems
+        ]
+    matches = [
         _Match(start, min(end, start + max_chars), token[:_STEM_CHARS])
         for token, start, end in _tokens(text)
         if token in terms or token[:_STEM_CHARS] in stems
     ]
-    lone = "".join(term for term in terms if _UNSPACED_LETTER.fullmatch(term))
     if lone:
         # Within a run such a character is part of bigrams only.
-        found += [_Match(hit.start(), hit.end(), hit.group()) for hit in re.finditer(f"[{lone}]", text)]
-        found.sort(key=lambda match: match.start)
-    return found
-
-
-def _ascii_matches(text: str, query: str, max_chars: int) -> list[_Match]:
-    """The same for plain text: each term is looked for in turn, which skips all other words."""
-    stems, words = _ascii_terms(query)
-    folded = text.lower()
-    found = []
-    for term in (*stems, *words):
-        place = folded.find(term)
-        while place >= 0:
-            run = _ASCII_WORD.match(folded, place)
-            end = run.end() if run is not None else place + len(term)
-            begins = place == 0 or not (folded[place - 1].isalnum() or folded[place - 1] == "_")
-            if begins and (term in stems or end == place + len(term)):
-                found.append(_Match(place, min(end, place + max_chars), term))
-            place = folded.find(term, end)
-    found.sort(key=lambda match: match.start)
-    return found
+        matches += [_Match(hit.start(), hit.end(), hit.group()) for hit in re.finditer(f"[{lone}]", text)]
+        matches.sort(key=lambda match: match.start)
+    return matches
 
 
 @lru_cache(maxsize=64)
-def _ascii_terms(query: str) -> tuple[frozenset[str], frozenset[str]]:
-    """How the words begin that are forms of long terms, and the short terms as they are; those that plain text has."""
-    terms = {term for term, _, _ in _tokens(query) if term.isascii()}
+def _terms(query: str) -> tuple[frozenset[str], frozenset[str], str]:
+    """Its words, how the long ones begin, and its characters of unspaced scripts that stand alone."""
+    terms = frozenset(term for term, _, _ in _tokens(query))
     stems = frozenset(term[:_STEM_CHARS] for term in terms if len(term) >= _STEM_CHARS)
-    return stems, frozenset(term for term in terms if len(term) < _STEM_CHARS)
+    return terms, stems, "".join(sorted(term for term in terms if _UNSPACED_LETTER.fullmatch(term)))
 
 
 def _densest(matches: list[_Match], max_chars: int) -> tuple[int, int] | None:

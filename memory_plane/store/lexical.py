@@ -16,6 +16,8 @@ from memory_plane.store.eligible import Eligibility
 K1 = 1.2
 B = 0.3
 """BM25: how soon repetition saturates, and how much length counts. Measured, see docs/decisions (retrieval)."""
+LONGEST = 3.0
+"""Lengths of the average that count at most: among short notes a whole chunk of a document would count for nothing."""
 
 _RANKS_PER_OCCURRENCE = 1.6
 _SIZES = (1, 2, 4, 6, 8, 12, 16, 24, 32)
@@ -69,24 +71,26 @@ def _scoring(what: LexicalSearch, params: list[object]) -> tuple[str, str]:
         params.append(" & ".join(quoted(term.lexeme) for term in what.match.plan.scored))
         return f"ts_rank(c.text_fts, ${len(params)}::tsquery) AS r0", "r0"
     params.append(max(what.average_length, 1.0))
-    saturation = f"{K1} * ({1.0 - B} + {B} * length)"
-    columns = [f"c.token_count / ${len(params)}::float8 AS length"]
+    # tf (k1 + 1) / (tf + k1 (1 - b + b length)), where tf is rank / (1 - rank) / 1.6, comes to
+    # rank (k1 + 1) / (rank + (1 - rank) 1.6 k1 (1 - b + b length)).
+    scale = _RANKS_PER_OCCURRENCE * K1
+    length = f"least(c.token_count / ${len(params)}::float8, {LONGEST})"
+    columns = [f"{scale * (1.0 - B)} + {scale * B} * {length} AS saturation"]
     summands = []
     for number, term in enumerate(_padded(what.match.plan.scored)):
-        params.append(quoted(term.lexeme))
+        params.append(None if term is None else quoted(term.lexeme))
         columns.append(f"ts_rank('{_EVEN}', c.text_fts, ${len(params)}::tsquery) AS r{number}")
-        params.append(term.weight)
+        params.append(None if term is None else term.weight * (1.0 if what.scoring == "idf" else K1 + 1.0))
         weight = f"${len(params)}::float8"
         if what.scoring == "idf":
             summands.append(f"CASE WHEN r{number} > 0 THEN {weight} ELSE 0 END")
         else:
-            # tf (k1 + 1) / (tf + saturation), with tf = rank / (1 - rank) / 1.6.
-            frequency = f"r{number} / {_RANKS_PER_OCCURRENCE}"
-            summands.append(f"{weight} * {K1 + 1.0} * {frequency} / ({frequency} + {saturation} * (1 - r{number}))")
+            summands.append(f"coalesce({weight} * r{number} / (r{number} + (1 - r{number}) * saturation), 0)")
     return ", ".join(columns), " + ".join(summands)
 
 
-def _padded(terms: Sequence[WeightedTerm]) -> Sequence[WeightedTerm]:
-    """With terms of no weight up to the next size: a few statements stay prepared, and planned, for all queries."""
+def _padded(terms: Sequence[WeightedTerm]) -> Sequence[WeightedTerm | None]:
+    """With nulls up to the next size: a few statements stay prepared, and planned, for all queries. Of a null no rank
+    is computed."""
     size = next((size for size in _SIZES if size >= len(terms)), len(terms))
-    return [*terms, *([WeightedTerm("-", 0.0)] * (size - len(terms)))]
+    return [*terms, *([None] * (size - len(terms)))]

@@ -101,7 +101,10 @@ async def recent(
 _AROUND = f"""
 WITH given AS MATERIALIZED (
     SELECT g.document_id, g.stream, g.at
-    FROM unnest($3::text[], $4::text[], $5::bigint[], $6::timestamptz[]) AS g (document_id, version_id, stream, at)
+    FROM unnest(
+        string_to_array($3, ','), string_to_array($4, ','), string_to_array($5, ',')::bigint[],
+        string_to_array($6, ',')::timestamptz[]
+    ) AS g (document_id, version_id, stream, at)
     JOIN memory.derivation r ON r.version_id = g.version_id AND r.generation_id = $2 AND r.tenant_id {SAME} $1
     WHERE r.chunk_count <= {MAX_CHUNKS}
 ), placed AS (
@@ -123,7 +126,7 @@ WITH given AS MATERIALIZED (
  WHERE documents < {REACH} ORDER BY stream, at, document_id)
 UNION ALL
 SELECT e.rel, e.to_id, e.from_id, 0 FROM memory.edge e
-WHERE e.tenant_id = $1 AND e.to_id = ANY ($7::text[]) AND e.rel IN ('supports', 'contradicts')
+WHERE e.tenant_id = $1 AND e.to_id = ANY (string_to_array($7, ',')) AND e.rel IN ('supports', 'contradicts')
 """  # noqa: S608 - made of constants
 
 
@@ -134,11 +137,12 @@ async def around(conn: Connection, tenant_id: str, generation_id: str, given: Se
         _AROUND,
         tenant_id,
         generation_id,
-        [candidate.document_id for candidate in placed],
-        [candidate.version_id for candidate in placed],
-        [candidate.stream for candidate in placed],
-        [candidate.placed_at for candidate in placed],
-        [each for candidate in given for each in (candidate.version_id, candidate.document_id)],
+        # As text: of an array asyncpg looks at each element for what it is, hundreds of times a search.
+        ",".join([candidate.document_id for candidate in placed]),
+        ",".join([candidate.version_id for candidate in placed]),
+        ",".join([str(candidate.stream) for candidate in placed]),
+        ",".join([candidate.placed_at.isoformat() for candidate in placed]),
+        ",".join([each for candidate in given for each in (candidate.version_id, candidate.document_id)]),
     )
     edges: dict[str, dict[str, list[str]]] = {"supports": {}, "contradicts": {}}
     places: list[StreamPlace] = []
