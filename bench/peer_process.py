@@ -18,10 +18,11 @@ _LONGEST_LINE = 256 * 1024 * 1024
 
 
 class PeerProcess:
-    """`is_new`: its database was made for it just now, and is empty."""
+    """`dsn` is of its database; `is_new`: that was made for it just now, and is empty."""
 
-    def __init__(self, child: asyncio.subprocess.Process, *, is_new: bool) -> None:
+    def __init__(self, child: asyncio.subprocess.Process, dsn: str, *, is_new: bool) -> None:
         self._child = child
+        self.dsn = dsn
         self.is_new = is_new
 
     async def ask(self, question: dict[str, Any]) -> dict[str, Any]:
@@ -56,7 +57,7 @@ async def peer(name: str, service: Service, folder: Path) -> AsyncIterator[PeerP
             limit=_LONGEST_LINE,
         )
         try:
-            yield PeerProcess(child, is_new=is_new)
+            yield PeerProcess(child, dsn, is_new=is_new)
         finally:
             if child.returncode is None:
                 child.terminate()

@@ -35,7 +35,7 @@ from bench.peer_process import PEERS, PeerProcess, peer
 from bench.service import DATA, Service, peers_installed, service
 from bench.speed_floor import Floor, open_floor_pool
 from bench.speed_report import write
-from bench.vector_recall import recall
+from bench.vector_recall import peer_recall, recall
 from memory_plane.dev.ports import HOST
 
 CALLERS = (1, 4, 16)
@@ -188,6 +188,7 @@ async def run(searches: int, rounds: int, names: Sequence[str], with_peers: bool
         print(f"loaded in {time.monotonic() - began:.0f} s", file=sys.stderr, flush=True)
         pool = await open_floor_pool(opened.dsn, max(CALLERS))
         stack.callback(pool.terminate)
+        found: dict[str, dict[str, Any]] = {"recall": {}, "speed": {}, "peers": {}}
         peers: dict[str, Side] = {}
         if with_peers and peers_installed():
             for name, kind in PEERS.items():
@@ -195,8 +196,8 @@ async def run(searches: int, rounds: int, names: Sequence[str], with_peers: bool
                 if asked.is_new:
                     await load_peer(asked, corpus)
                 peers[name] = beside(asked)
+                found["peers"][name] = await peer_recall(opened, asked, kind, PEER_LAYOUT, corpus)
                 print(f"{name} loaded, {time.monotonic() - began:.0f} s", file=sys.stderr, flush=True)
-        found: dict[str, dict[str, Any]] = {"recall": {}, "speed": {}}
 
         async def note(name: str, layout: Layout, sides: dict[str, Side], tag: str | None = None) -> None:
             found["recall"][name] = await recall(opened, layout.tenant(), corpus, tag=tag)

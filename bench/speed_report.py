@@ -36,6 +36,8 @@ def table(results: Mapping[str, Any]) -> str:
     for layout, row in results["recall"].items():
         full = "yes" if row["full"] else "no"
         lines.append(f"| {layout} | {row['scan']} | {row['recall@10']:.3f} | {row['recall@50']:.3f} | {full} |")
+    for peer, share in results["peers"].items():
+        lines.append(f"| {peer}, of its own vectors | as it comes | {share:.3f} | | |")
     return "\n".join(lines) + "\n"
 
 
@@ -72,7 +74,7 @@ def write(measured: Mapping[str, Any], root: Path) -> None:
         return
     file = root / "bench" / "results" / "speed.json"
     file.parent.mkdir(parents=True, exist_ok=True)
-    results = json.loads(file.read_text()) if file.exists() else {"recall": {}, "speed": {}}
+    results = json.loads(file.read_text()) if file.exists() else {part: {} for part in measured}
     for part, by_layout in measured.items():
         results[part] |= by_layout
     file.write_text(json.dumps(results, indent=2) + "\n")
