@@ -65,16 +65,18 @@ class RerankRecipe(RecipeModel):
 
 
 class FusionRecipe(RecipeModel):
-    """`convex`: weighted sum of normalized channel scores; `rrf`: reciprocal rank fusion with constant `k`.
+    """`adaptive`: weighted sum of normalized channel scores, the weights of each query by how much either channel tells
+    its best hit from the crowd; `convex`: the same weights for all; `rrf`: reciprocal rank fusion with constant `k`.
 
     `neighbour_weight` is the share of a chunk's neighbourhood vector in its dense score, where the recipe embeds one.
-    `surroundings_weight` is the share of its score that a document lends to those captured right before and after it.
+    `surroundings_weight` is the share of its score, above the ordinary, that a document lends to those captured right
+    before and after it.
     """
 
-    method: Literal["convex", "rrf"] = "convex"
-    lexical_weight: float = Field(0.55, ge=0.0, le=1.0)
+    method: Literal["adaptive", "convex", "rrf"] = "adaptive"
+    lexical_weight: float = Field(0.45, ge=0.0, le=1.0)
     neighbour_weight: float = Field(0.0, ge=0.0, le=1.0)
-    surroundings_weight: float = Field(0.3, ge=0.0, le=1.0)
+    surroundings_weight: float = Field(0.5, ge=0.0, le=1.0)
     k: int = Field(60, ge=1, le=1000)
     lexical: Literal["bm25", "idf", "and"] = "bm25"
 

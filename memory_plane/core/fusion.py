@@ -1,7 +1,8 @@
 """Two lists of scores that mean different things become one.
 
-`convex` adds normalized scores; `rrf` adds reciprocal ranks. The measured choice, and why a list is always
-normalized over the same depth, are in docs/decisions (retrieval).
+`convex` adds normalized scores, `adaptive` weighs them for each query by what the channel's list tells apart, `rrf`
+adds reciprocal ranks. The measured choice, and why a list is always normalized over the same depth, are in
+docs/decisions (retrieval).
 """
 
 from collections.abc import Mapping
@@ -12,6 +13,8 @@ LEXICAL_DEPTH = 50
 DENSE_DEPTH = 100
 """Documents over which a channel's scores are normalized: min-max depends on the depth, so it is fixed. Similarities
 fall off more slowly than sums of rare terms."""
+COMPANY = 20
+"""Place of the hit that the best one by words is held against, see `decided`."""
 
 
 def normalized(scores: Mapping[str, float], *, depth: int, floor: float | None = None) -> dict[str, float]:
@@ -31,6 +34,26 @@ def normalized(scores: Mapping[str, float], *, depth: int, floor: float | None =
     if span <= 0.0:
         return dict.fromkeys(scores, 1.0)
     return {key: min(1.0, max(0.0, (score - worst) / span)) for key, score in scores.items()}
+
+
+def decided(scores: Mapping[str, float], *, place: int, perfect: float | None = None) -> float:
+    """How much a list tells its best hit from the crowd, in [0, 1].
+
+    A list whose best is hardly better than the one at `place` says little, and normalizing would blow that up. With
+    `perfect`, the score of a perfect match, it is the part of the way from the crowd to it, and a list that ends before
+    `place` ends at its worst. Without one it is the part of the best's own score, and what is not on a shorter list has
+    none.
+    """
+    ranked = sorted(scores.values(), reverse=True)
+    if not ranked:
+        return 0.0
+    if perfect is None:
+        crowd = ranked[place - 1] if len(ranked) >= place else 0.0
+        way = ranked[0]
+    else:
+        crowd = ranked[min(place, len(ranked)) - 1]
+        way = perfect - crowd
+    return min(1.0, max(0.0, (ranked[0] - crowd) / way)) if way > 0.0 else 0.0
 
 
 def ranks(scores: Mapping[str, float]) -> dict[str, int]:
@@ -58,8 +81,22 @@ def fuse(
             for key, rank in ranks(channel or {}).items():
                 fused[key] = fused.get(key, 0.0) + 1.0 / (recipe.k + rank)
         return fused
-    # Alone a channel has the whole weight, so that a score means the same with the other one down.
-    weight = 1.0 if dense is None else 0.0 if lexical is None else recipe.lexical_weight
+    weight = _lexical_weight(recipe, lexical, dense)
     left = normalized(lexical or {}, depth=LEXICAL_DEPTH, floor=0.0)
     right = normalized(dense or {}, depth=DENSE_DEPTH)
     return {key: weight * left.get(key, 0.0) + (1.0 - weight) * right.get(key, 0.0) for key in {**left, **right}}
+
+
+def _lexical_weight(
+    recipe: FusionRecipe, lexical: Mapping[str, float] | None, dense: Mapping[str, float] | None
+) -> float:
+    """Alone a channel has the whole weight, so that a score means the same with the other one down."""
+    if dense is None:
+        return 1.0
+    if lexical is None:
+        return 0.0
+    if recipe.method == "convex":
+        return recipe.lexical_weight
+    words = recipe.lexical_weight * decided(lexical, place=COMPANY)
+    meaning = (1.0 - recipe.lexical_weight) * decided(dense, place=DENSE_DEPTH, perfect=1.0)
+    return words / (words + meaning) if words + meaning > 0.0 else recipe.lexical_weight

@@ -89,12 +89,14 @@ class WeightedTerm:
 @dataclass(frozen=True, slots=True)
 class LexicalPlan:
     """`scored` terms make the score. A chunk comes into question when it has a term of `driving` or both of a pair;
-    very common terms are left out of these, the rarest never. `missing` is the weight of terms that are not scored."""
+    very common terms are left out of these, the rarest never. `missing` is the weight of terms that are not scored,
+    `known` that of the scored ones that the generation has at all."""
 
     scored: tuple[WeightedTerm, ...] = ()
     driving: tuple[str, ...] = ()
     pairs: tuple[tuple[str, str], ...] = ()
     missing: float = 0.0
+    known: float = 0.0
 
     @property
     def total_weight(self) -> float:
@@ -121,6 +123,7 @@ def plan_terms(terms: Sequence[Term], total: int, *, budget: int = DRIVING_CHUNK
         driving=tuple(term.lexeme for term in driving),
         pairs=_pairs(common, total, budget - spent),
         missing=sum(inverse_frequency(term.count, total) for term in dropped),
+        known=sum(inverse_frequency(term.count, total) for term in known[:MAX_TERMS]),
     )
 
 

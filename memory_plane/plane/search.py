@@ -5,7 +5,7 @@ A stage that cannot run is skipped and named in `degraded`. No connection is hel
 
 import asyncio
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 
 from memory_plane.contracts.enums import Degraded, Verb
@@ -13,13 +13,14 @@ from memory_plane.contracts.wire import Passage, SearchRequest, SearchResponse
 from memory_plane.core.caller import Caller
 from memory_plane.core.lexical_query import ParsedQuery
 from memory_plane.core.live_sources import LOCAL, LiveHit
+from memory_plane.core.surroundings import supported
 from memory_plane.core.visibility import Visibility
 from memory_plane.models.pool import ModelPool
 from memory_plane.plane.access import Access
 from memory_plane.plane.embedding import Embedding
 from memory_plane.plane.ports import SourceProvider
 from memory_plane.plane.search_answer import judged_evidence, local_item, merged_items
-from memory_plane.plane.search_rank import Hit, Ranker
+from memory_plane.plane.search_rank import Hit, Ranker, ScoredChunk
 from memory_plane.plane.search_request import MAX_LIMIT_WIRE, SearchPlan, checked
 from memory_plane.plane.search_retrieve import Retrieved, Retriever
 from memory_plane.plane.search_run import SearchRun
@@ -114,15 +115,7 @@ class Search:
         async with connection(self._pool) as conn:
             ids = [chunk.candidate.chunk_id for chunks in wanted.values() for chunk in chunks]
             texts = await chunk_texts(conn, visibility.caller.tenant_id, ids)
-        return {
-            document: [
-                Passage(text=text, start=start, end=end, score=chunk.score)
-                for chunk in chunks
-                if (found := texts.get(chunk.candidate.chunk_id)) is not None
-                for text, start, end in (found,)
-            ]
-            for document, chunks in wanted.items()
-        }
+        return {document: _read(chunks, texts) for document, chunks in wanted.items()}
 
     async def _live(
         self, source: str, caller: Caller, plan: SearchPlan, run: SearchRun
@@ -136,6 +129,17 @@ class Search:
             _log.warning("the live source %s failed (%s)", source, type(failure).__name__)
             run.degrade(Degraded.LIVE_ERROR)
         return None
+
+
+def _read(chunks: Sequence[ScoredChunk], texts: Mapping[str, tuple[str, int, int]]) -> list[Passage]:
+    """One document's passages, best first; a chunk that is gone meanwhile is left out."""
+    found = [(*texts[chunk.candidate.chunk_id], chunk.score) for chunk in chunks if chunk.candidate.chunk_id in texts]
+    scores = supported([(start, end, score) for _, start, end, score in found])
+    read = [
+        Passage(text=text, start=start, end=end, score=score)
+        for (text, start, end, _), score in zip(found, scores, strict=True)
+    ]
+    return sorted(read, key=lambda passage: -passage.score)
 
 
 def _channels(hits: Sequence[Hit]) -> set[str]:

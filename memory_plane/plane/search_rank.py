@@ -11,7 +11,7 @@ from memory_plane.core.boosts import BoostFacts
 from memory_plane.core.diversity import diversified
 from memory_plane.core.fusion import fuse, ranks
 from memory_plane.core.ranking import RankedDocument, boosted, followed_by
-from memory_plane.core.surroundings import lifted
+from memory_plane.core.surroundings import held, lifted
 from memory_plane.core.visibility import Visibility
 from memory_plane.models.endpoint import Endpoint
 from memory_plane.models.errors import EndpointFault, RerankQueryTooLong
@@ -27,7 +27,8 @@ from memory_plane.store.database import Connection, Pool, connection
 from memory_plane.store.search_rows import Around, PageRow, active_documents, around, chunk_vectors, page_rows
 
 CONSIDERED = 80
-"""Documents that are ranked, the best by fused score; twice the limit where that is more. More find no more."""
+"""Documents that are ranked, the best by fused score; twice the limit where that is more. See docs/decisions
+(retrieval) for what more of them bring."""
 RERANKED = 50
 RERANK_SHARE = 0.6
 LEAST_POOL = 20
@@ -88,7 +89,9 @@ class Ranker:
                 beside = await around(conn, tenant, found.scene.generation_id, list(first.values()))
                 speaking = await _speaking(conn, visibility, beside)
         # What was known at a past moment must not depend on what came between since.
-        active = fused if plan.as_of else lifted(fused, beside.places, recipe.fusion.surroundings_weight)
+        active = fused
+        if not plan.as_of:
+            active = held(lifted(fused, beside.places, recipe.fusion.surroundings_weight), fused, _said(found))
         facts = cache(lambda document: _facts(first[document], beside, speaking))
         order = sorted(active, key=lambda document: (-active[document], -_when(first[document]), document))
         judged, rows = await self._reranked(recipe, plan, tenant, [first[document] for document in order], run)
@@ -281,6 +284,14 @@ def _lexical_relevance(found: Retrieved, document: str) -> float:
         return 1.0
     total = found.scene.plan.total_weight
     return min(1.0, found.lexical.documents[document] / total) if total > 0.0 else 0.0
+
+
+def _said(found: Retrieved) -> dict[str, float]:
+    """By document the share of the query's known words that it has; see core.surroundings."""
+    known = found.scene.plan.known
+    if found.lexical is None or known <= 0.0 or found.scene.recipe.fusion.lexical == "and":
+        return {}
+    return {document: score / known for document, score in found.lexical.documents.items()}
 
 
 def _explained(item: RankedDocument, found: Retrieved, ranking: Ranking) -> dict[str, object]:

@@ -5,14 +5,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memory_plane.contracts.recipe import FusionRecipe
-from memory_plane.core.fusion import DENSE_DEPTH, LEXICAL_DEPTH, fuse, normalized, ranks
+from memory_plane.core.fusion import COMPANY, DENSE_DEPTH, LEXICAL_DEPTH, decided, fuse, normalized, ranks
 
 keys = st.text("abcdefghij", min_size=1, max_size=3)
 scores = st.dictionaries(keys, st.floats(0.0, 100.0), max_size=30)
 channel = st.none() | scores
 recipes = st.builds(
     FusionRecipe,
-    method=st.sampled_from(["convex", "rrf"]),
+    method=st.sampled_from(["adaptive", "convex", "rrf"]),
     lexical_weight=st.floats(0.0, 1.0),
     k=st.integers(1, 100),
 )
@@ -67,6 +67,34 @@ def test_a_channel_alone_has_the_whole_weight() -> None:
     assert fuse(FusionRecipe(lexical_weight=0.3), None, {"a": 0.9, "b": 0.1}) == {"a": 1.0, "b": 0.0}
 
 
+@given(scores, st.integers(1, 40), st.none() | st.just(100.0))
+def test_what_a_list_decides_is_a_share(given_scores: dict[str, float], place: int, perfect: float | None) -> None:
+    assert 0.0 <= decided(given_scores, place=place, perfect=perfect) <= 1.0
+
+
+def test_a_list_decides_as_far_as_its_best_is_above_the_crowd() -> None:
+    crowd = {f"d{place}": 0.4 for place in range(200)}
+    assert decided({**crowd, "best": 0.7}, place=DENSE_DEPTH, perfect=1.0) == pytest.approx(0.5)
+    assert decided({**crowd, "best": 0.8}, place=COMPANY) == pytest.approx(0.5)
+    assert decided(crowd, place=DENSE_DEPTH, perfect=1.0) == 0.0
+    assert decided({"only": 3.0}, place=COMPANY) == 1.0
+    assert decided({}, place=COMPANY) == 0.0
+
+
+def test_the_words_that_one_alone_has_beat_similarities_that_tell_nothing_apart() -> None:
+    dense = {f"d{place}": 0.5 - place / 10_000 for place in range(200)}
+    fused = fuse(FusionRecipe(), {"says": 9.0}, dense)
+    assert fused["says"] > 0.9
+    assert fused["d0"] < 0.1
+
+
+def test_meaning_decides_where_all_have_the_same_words() -> None:
+    lexical = {f"d{place}": 5.0 for place in range(60)}
+    dense = {f"d{place}": place / 100 for place in range(60)}
+    fused = fuse(FusionRecipe(), lexical, dense)
+    assert max(fused, key=fused.__getitem__) == "d59"
+
+
 def test_reciprocal_ranks_add_up() -> None:
     fused = fuse(FusionRecipe(method="rrf", k=60), {"a": 9.0, "b": 5.0}, {"b": 0.9})
     assert fused == pytest.approx({"a": 1 / 61, "b": 1 / 62 + 1 / 61})
@@ -77,4 +105,4 @@ def test_equal_scores_share_a_rank() -> None:
 
 
 def test_depths_are_those_that_were_measured() -> None:
-    assert (LEXICAL_DEPTH, DENSE_DEPTH) == (50, 100)
+    assert (LEXICAL_DEPTH, DENSE_DEPTH, COMPANY) == (50, 100, 20)

@@ -85,12 +85,35 @@ async def test_accents_composed_and_decomposed_match(words: World) -> None:
 
 
 async def test_the_last_sentence_of_a_long_text_is_found(words: World) -> None:
-    filler = " ".join(f"word{number}" for number in range(40_000))
+    filler = " ".join(f"some{number:07}uniqueword{number}" for number in range(200_000))
+    assert len(filler) > 5_000_000
     wanted = await words.add(f"{filler}. The treasure lies under the oak.")
     await words.add("An oak tree stood alone.")
     response = await words.search("treasure under the oak")
     assert response.items[0].document_id == wanted.document_id
     assert "treasure" in response.items[0].snippet
+
+
+async def test_under_a_recipe_of_all_words_fewer_find_nothing(words: World) -> None:
+    wanted = await words.add("We joined the support group in May.")
+    await words.engine.pool.execute(
+        """
+        UPDATE memory.generation SET recipe = jsonb_set(recipe, '{fusion,lexical}', '"and"') WHERE tenant_id = $1
+        """,
+        words.tenant,
+    )
+    assert await words.found("support group") == [wanted.document_id]
+    assert await words.found("support zeppelin") == []
+
+
+async def test_a_whole_chunk_with_all_the_words_beats_short_notes_with_one_of_them(words: World) -> None:
+    """Lengths are those of chunks, which have a cap: they must not count against a document without one."""
+    for number in range(40):
+        await words.add(f"Note {number}.")
+    wanted = await words.add(f"{'Nothing of interest happened on that day. ' * 18}The zirconbrook met a quokkafish.")
+    await words.add("A zirconbrook.")
+    await words.add("A quokkafish.")
+    assert (await words.found("zirconbrook quokkafish"))[0] == wanted.document_id
 
 
 async def test_common_terms_are_pruned_and_the_answer_stays(words: World) -> None:
