@@ -3,7 +3,7 @@
 import json
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -158,7 +158,7 @@ def pooled(name: str, data: Path) -> Iterator[Collection]:
     yield Collection(name, documents, [Question(r["text"], judged[r["_id"]]) for r in rows if r["_id"] in judged])
 
 
-SETS = {
+SETS: Mapping[str, Callable[[Path], Iterator[Collection]]] = {
     "LoCoMo turns": locomo_turns,
     "LoCoMo sessions": locomo_sessions,
     "Cranfield": cranfield,

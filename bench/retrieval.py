@@ -1,8 +1,10 @@
 """Retrieval quality on the judged sets, through the HTTP API, beside baselines and peers on the same machine.
 
-    python -m bench.retrieval [--sets "LoCoMo turns" …] [--remember FILE] [--without-peers]
+    python -m bench.retrieval [--sets "LoCoMo turns" …] [--collections turns-conv-26 …] [--folder FOLDER]
+                              [--without-peers]
 
-Every collection is a tenant of its own and is asked its own questions. The default recipe is the same for all.
+Every collection is a tenant of its own and is asked its own questions. The default recipe is the same for all. With a
+folder vectors and finished collections are kept there, so that the whole may be run in parts.
 `make bench-retrieval` writes bench/results/retrieval.json, a table and a plot, and the part of docs/benchmarks.md
 between its marks.
 """
@@ -14,9 +16,9 @@ import os
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import AsyncExitStack
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -148,45 +150,93 @@ def mean(scores: Sequence[Score]) -> dict[str, float]:
     return {name: fmean(row[name] for row in rows) for name in rows[0] if rows[0][name] is not None}
 
 
-async def run(names: Sequence[str], remember: Path | None, with_peers: bool) -> dict[str, dict[str, dict[str, float]]]:
-    """Set → system → measure."""
-    results: dict[str, dict[str, dict[str, float]]] = {}
+class Kept:
+    """Scores of every question by set, collection and system; in a file, where there is one."""
+
+    def __init__(self, file: Path | None) -> None:
+        self._file = file
+        self._scores: dict[tuple[str, str], dict[str, list[Score]]] = {}
+        if file is not None and file.exists():
+            for row in map(json.loads, file.read_text().splitlines()):
+                self._scores[row["set"], row["collection"]] = {
+                    system: [Score(**score) for score in scores] for system, scores in row["scores"].items()
+                }
+
+    def __contains__(self, key: tuple[str, str]) -> bool:
+        return key in self._scores
+
+    def add(self, name: str, collection: str, scores: dict[str, list[Score]]) -> None:
+        self._scores[name, collection] = scores
+        if self._file is not None:
+            plain = {system: [asdict(score) for score in found] for system, found in scores.items()}
+            with self._file.open("a") as file:
+                file.write(json.dumps({"set": name, "collection": collection, "scores": plain}) + "\n")
+
+    def results(self) -> dict[str, dict[str, dict[str, float]]]:
+        """Set → system → measure, over all questions of the set."""
+        together: dict[str, dict[str, list[Score]]] = {name: {} for name in SETS}
+        for (name, _), scores in self._scores.items():
+            for system, found in scores.items():
+                together[name].setdefault(system, []).extend(found)
+        return {name: {each: mean(found) for each, found in systems.items()} for name, systems in together.items()}
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What to run. `collections` empty: all of the sets."""
+
+    sets: Sequence[str]
+    collections: Sequence[str]
+    peers: bool
+
+    def missing(self, kept: Kept) -> Iterator[tuple[str, Collection]]:
+        for name in self.sets:
+            for collection in SETS[name](DATA):
+                chosen = not self.collections or collection.name in self.collections
+                if chosen and (name, collection.name) not in kept:
+                    yield name, collection
+
+
+async def run(wanted: Wanted, kept: Kept, remember: Path | None) -> None:
     async with AsyncExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="memory-bench-retrieval-")))
         opened = await stack.enter_async_context(service(folder, remember=remember))
         peers: dict[str, PeerProcess] = {}
-        if with_peers and peers_installed():
+        if wanted.peers and peers_installed():
             for name, kind in {**BASELINE, **PEERS}.items():
                 peers[name] = await stack.enter_async_context(peer(kind, opened, folder))
         ours, origin = System(opened, OURS), System(opened, ORIGIN, ORIGIN_RECIPE)
-        for name in names:
-            scores: dict[str, list[Score]] = {}
-            for collection in SETS[name](DATA):
-                began = time.monotonic()
-                await ours.load(collection)
-                scores.setdefault(OURS, []).extend(await ours.ask(collection))
-                for variant, change in SEARCHED_AS.items():
-                    scores.setdefault(variant, []).extend(await ours.ask(collection, change))
-                await origin.load(collection)
-                scores.setdefault(ORIGIN, []).extend(await origin.ask(collection))
-                for system, asked in peers.items():
-                    scores.setdefault(system, []).extend(await ask_peer(asked, collection))
-                print(f"{collection.name}: {time.monotonic() - began:.0f} s", file=sys.stderr, flush=True)
-            results[name] = {system: mean(found) for system, found in scores.items()}
-            print(json.dumps({name: results[name]}, indent=2), flush=True)
-    return results
+        for name, collection in wanted.missing(kept):
+            began = time.monotonic()
+            await ours.load(collection)
+            scores = {OURS: await ours.ask(collection)}
+            for variant, change in SEARCHED_AS.items():
+                scores[variant] = await ours.ask(collection, change)
+            await origin.load(collection)
+            scores[ORIGIN] = await origin.ask(collection)
+            for system, asked in peers.items():
+                scores[system] = await ask_peer(asked, collection)
+            kept.add(name, collection.name, scores)
+            print(f"{collection.name}: {time.monotonic() - began:.0f} s", file=sys.stderr, flush=True)
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--sets", nargs="*", choices=list(SETS), default=list(SETS))
-    parser.add_argument("--remember", type=Path, help="a file to keep vectors in, for another run")
+    parser.add_argument("--collections", nargs="*", default=[], help="only these of the sets")
+    parser.add_argument("--folder", type=Path, help="keeps vectors and finished collections for another run")
     parser.add_argument("--without-peers", action="store_true")
     given = parser.parse_args()
     if not DATA.is_dir():
         raise SystemExit(f"The judged sets are not at {DATA}; set DATA to their folder.")
-    found = asyncio.run(run(given.sets, given.remember, not given.without_peers))
-    if len(given.sets) == len(SETS):
-        write(found, ROOT, load=os.getloadavg()[0])
+    if given.folder is not None:
+        given.folder.mkdir(parents=True, exist_ok=True)
+    found = Kept(given.folder and given.folder / "scores.jsonl")
+    wanted = Wanted(given.sets, given.collections, not given.without_peers)
+    if any(wanted.missing(found)):
+        asyncio.run(run(wanted, found, given.folder and given.folder / "vectors.db"))
+    everything = Wanted(list(SETS), (), peers=True)
+    if any(everything.missing(found)):
+        print(table(found.results()))
     else:
-        print(table(found))
+        write(found.results(), ROOT, load=os.getloadavg()[0])

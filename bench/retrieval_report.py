@@ -32,6 +32,8 @@ BEGIN, END = "<!-- retrieval: made by bench.retrieval -->", "<!-- /retrieval -->
 def table(results: Results) -> str:
     parts = []
     for name, systems in results.items():
+        if not systems:
+            continue
         measures = list(dict.fromkeys(measure for found in systems.values() for measure in found))
         parts.append(f"\n**{name}**\n")
         parts.append(f"| | {' | '.join(_NAMES[measure] for measure in measures)} |")
