@@ -25,11 +25,13 @@ _POLL_SECONDS = 0.05
 
 SEARCH_ATTRIBUTES = (ATTRIBUTE_TENANT, ATTRIBUTE_GENERATION, ATTRIBUTE_STAGE)
 
-# Measured: without the poll rates every dispatch waits for a token of 50 ms; fairness keys are ignored unless enabled.
+# Measured: without the poll rates every dispatch waits for a token of 50 ms; fairness keys are ignored unless enabled;
+# timers and retries come up to a second late, for the sake of clocks that differ, which one process has none of.
 _DYNAMIC_CONFIG: Mapping[str, str] = {
     "history.transferProcessorMaxPollRPS": "2000",
     "history.timerProcessorMaxPollRPS": "2000",
     "history.visibilityProcessorMaxPollRPS": "2000",
+    "history.timerProcessorMaxTimeShift": '"1ms"',
     "history.maxInFlightUpdates": "1000",
     "matching.enableFairness": "true",
     "system.forceSearchAttributesCacheRefreshOnRead": "true",
