@@ -28,19 +28,23 @@ def _title(standing: Standing, paused: bool, stage: str) -> str:
 
 
 def _table(standing: Standing) -> str:
-    share = f"{100 * standing.versions // standing.total} %" if standing.total else "–"
-    row = (
-        f"{standing.versions} of {standing.total} ({share})",
-        standing.chunks,
-        standing.pending,
-        standing.failed,
-        standing.lag,
+    done = str(standing.versions)
+    if standing.state is GenerationState.BUILDING and standing.total:
+        # What comes while it is built is derived too: never more than all of it.
+        share = min(100, 100 * standing.versions // standing.total)
+        done = f"{standing.versions} of {standing.total} ({share} %)"
+    return _rows(
+        ("versions derived", done),
+        ("chunks", standing.chunks),
+        ("versions to embed", standing.pending),
+        ("versions that would not derive", standing.failed),
+        ("feed positions behind live", standing.lag),
     )
-    return (
-        "| versions derived | chunks | to embed | failed | feed positions behind live |\n"
-        "| --- | --- | --- | --- | --- |\n"
-        f"| {' | '.join(str(cell) for cell in row)} |"
-    )
+
+
+def _rows(*rows: tuple[str, object]) -> str:
+    """A list: of a table the UI's narrow column cuts off what is wide, and sets no space between its cells."""
+    return "\n".join(f"- **{value}** {name}" for name, value in rows)
 
 
 def _model(standing: Standing) -> str:
@@ -55,13 +59,18 @@ def _model(standing: Standing) -> str:
 def _review(review: Review) -> str:
     overlap = "–" if review.overlap is None else f"{review.overlap:.2f}"
     correlation = "–" if review.rank_correlation is None else f"{review.rank_correlation:.2f}"
+    counted = _rows(
+        ("versions", review.versions),
+        ("chunks", review.chunks),
+        ("failures", review.failures),
+        ("feed positions behind live", review.lag),
+        ("dims", review.dims or "–"),
+        ("overlap@10", overlap),
+        ("rank correlation", correlation),
+    )
     return (
         f"**Review** of {review.at:%Y-%m-%d %H:%M} UTC, against live, over {review.queries} titles of the tenant's own "
-        "documents:\n\n"
-        "| versions | chunks | failures | lag | dims | overlap@10 | rank correlation |\n"
-        "| --- | --- | --- | --- | --- | --- | --- |\n"
-        f"| {review.versions} | {review.chunks} | {review.failures} | {review.lag} | {review.dims or '–'} | {overlap} "
-        f"| {correlation} |\n\n"
+        f"documents:\n\n{counted}\n\n"
         "Look for yourself: search with `generation` set to this run (needs `memory:operate`)."
     )
 
@@ -106,8 +115,12 @@ def cutover_details(
         )
     if step is not None:
         parts.append(
-            "| feed positions behind | to embed | being tried again | failed |\n| --- | --- | --- | --- |\n"
-            f"| {step.behind} | {step.pending} | {step.unsettled + step.retrying} | {step.total_failed} |"
+            _rows(
+                ("feed positions behind", step.behind),
+                ("versions to embed", step.pending),
+                ("versions being tried again", step.unsettled + step.retrying),
+                ("versions that would not derive", step.total_failed),
+            )
         )
     if cut is None:
         parts.append(

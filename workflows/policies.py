@@ -25,6 +25,7 @@ from memory_plane.contracts.names import (
     cutover_id,
     transform_id,
 )
+from memory_plane.contracts.transforms import CUTOVER_DETAILS, TRANSFORM_DETAILS
 from memory_plane.contracts.workflows import ProcessorSpec
 
 NEVER_CURED = ("PayloadsTooLarge", "ValidationError")
@@ -233,12 +234,6 @@ def transform_child(tenant_id: str, run_id: str) -> ChildWorkflowConfig:
     )
 
 
-TRANSFORM_DETAILS = (
-    "Builds a generation of all memories under another recipe (chunking, embedding model, tuning) beside the one that "
-    "serves, and takes its decisions here: promote, demote, discard, finalize. Current details say what comes next."
-)
-
-
 def cutover_child(kind: str, tenant_id: str, generation: str) -> ChildWorkflowConfig:
     """The cutover outlives whoever started it."""
     return ChildWorkflowConfig(
@@ -248,6 +243,7 @@ def cutover_child(kind: str, tenant_id: str, generation: str) -> ChildWorkflowCo
         execution_timeout=CUTOVER_EXECUTION_TIMEOUT,
         parent_close_policy=ParentClosePolicy.ABANDON,
         static_summary=f"{kind.capitalize()} `{generation}` for `{tenant_id}`",
+        static_details=CUTOVER_DETAILS,
         search_attributes=generation_attributes(tenant_id, generation),
     )
 

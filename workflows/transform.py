@@ -26,6 +26,7 @@ from activities.transform import TransformActivities
 from memory_plane.contracts import names
 from memory_plane.contracts.enums import GenerationState
 from memory_plane.contracts.transforms import (
+    SENTENCE_CHARS,
     STARTED,
     CutoverInput,
     CutoverResult,
@@ -351,7 +352,12 @@ class TransformWorkflow:
             return
         workflow.continue_as_new(
             self._given.model_copy(
-                update={"paused": self._paused, "retry_before": self._retry_before, "note": self._note}
+                update={
+                    "paused": self._paused,
+                    "retry_before": self._retry_before,
+                    # A refusal may be longer than what a contract carries, and the next run would not start.
+                    "note": self._note[:SENTENCE_CHARS],
+                }
             )
         )
 

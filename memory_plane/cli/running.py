@@ -1,11 +1,14 @@
 """How a command runs a coroutine and how it ends: typed refusals become one sentence and an exit code."""
 
 import asyncio
-from collections.abc import Coroutine
-from typing import Any, TypeVar
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from memory_plane.cli.output import fail
 from memory_plane.contracts.errors import PlaneError
+
+if TYPE_CHECKING:
+    from memory_plane.plane.engine import Engine
 
 T = TypeVar("T")
 
@@ -38,3 +41,16 @@ def load_settings() -> Any:
         return Settings.load()
     except SettingsInvalid as problems:
         fail(f"The configuration cannot be used:\n{problems}")
+
+
+def on_engine(work: "Callable[[Engine], Awaitable[T]]") -> T:
+    """Run `work` on the database and the endpoints of the configuration."""
+    settings = load_settings()
+
+    from memory_plane.plane.engine import Engine
+
+    async def within() -> T:
+        async with Engine.open(settings) as engine:
+            return await work(engine)
+
+    return run(within())

@@ -1,7 +1,6 @@
 """Generations, for operators: `memory transform …`. What is asked is decided by the same rows as in the Temporal UI."""
 
 import asyncio
-import json
 import sys
 from collections.abc import Awaitable, Callable
 from datetime import datetime
@@ -9,8 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
-from memory_plane.cli.output import fail, out, print_json, print_table, usage
-from memory_plane.cli.running import load_settings, run
+from memory_plane.cli.output import fail, out, print_json, usage
+from memory_plane.cli.running import on_engine
+from memory_plane.cli.transform_config import config
 from memory_plane.contracts.errors import Unavailable
 
 if TYPE_CHECKING:
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 transform = typer.Typer(no_args_is_help=True, help="Other models and chunkings: build, review, promote, go back.")
-config = typer.Typer(no_args_is_help=True, help="Recipes by name and version.")
 transform.add_typer(config, name="config")
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
@@ -32,80 +31,14 @@ POLL_SECONDS = 0.5
 OUTAGE_PAUSE = 2.0
 
 
-def on_engine(work: "Callable[[Engine], Awaitable[T]]") -> T:
-    """Run `work` on the database and the endpoints of the configuration."""
-    settings = load_settings()
-
-    from memory_plane.plane.engine import Engine
-
-    async def within() -> T:
-        async with Engine.open(settings) as engine:
-            return await work(engine)
-
-    return run(within())
-
-
 def on_both(work: "Callable[[Engine, Client], Awaitable[T]]") -> T:
-    """The same, with Temporal."""
+    """Run `work` on the database, the endpoints and Temporal of the configuration."""
     from memory_plane.cli.transform_control import connected
 
     async def within(engine: "Engine") -> T:
         return await work(engine, await connected(engine.settings))
 
     return on_engine(within)
-
-
-# --- recipes --------------------------------------------------------------------------------------------------------
-
-
-@config.command("create")
-def create_config(
-    name: Annotated[str, typer.Argument(help="Its name; a name that exists gets its next version.")],
-    tenant: Tenant,
-    params: Annotated[
-        str, typer.Option(help='The recipe as JSON, partial or whole: {"embed": {"model": "…"}}; - reads stdin.')
-    ],
-    as_json: AsJson = False,
-) -> None:
-    """Write down a recipe. What it leaves out comes from the engine's configuration when it is run."""
-    try:
-        given = json.loads(sys.stdin.read() if params == "-" else params)
-    except ValueError as problem:
-        usage(f"--params is not JSON: {problem}.")
-    if not isinstance(given, dict):
-        usage('--params must be a JSON object such as {"embed": {"model": "…"}}.')
-    created = on_engine(lambda engine: engine.transforms.create_config(tenant, name, given))
-    if as_json:
-        print_json({"id": created.id, "name": created.name, "version": created.version})
-    else:
-        out.print(f"{created.id}  {created.name}, version {created.version}", markup=False, highlight=False)
-
-
-@config.command("list")
-def list_configs(tenant: Tenant, as_json: AsJson = False) -> None:
-    """List a tenant's recipes."""
-    found = on_engine(lambda engine: engine.transforms.configs(tenant))
-    if as_json:
-        print_json(
-            {
-                "configs": [
-                    {
-                        "id": each.id,
-                        "name": each.name,
-                        "version": each.version,
-                        "params": each.params,
-                        "createdAt": each.created_at,
-                    }
-                    for each in found
-                ]
-            }
-        )
-        return
-    print_table(
-        ("id", "name", "version", "params", "created"),
-        [(each.id, each.name, each.version, json.dumps(each.params), each.created_at) for each in found],
-        empty="This tenant has no recipes; memory transform config create makes one.",
-    )
 
 
 # --- runs -----------------------------------------------------------------------------------------------------------
@@ -247,8 +180,11 @@ def demote(
 def _cut_over(
     kind: "Cutting", tenant: str, generation: str, partial: bool, allow_failed: bool, wait: bool, as_json: bool
 ) -> None:
+    from rich.progress import Progress, SpinnerColumn, TextColumn
+
+    from memory_plane.cli.output import err
     from memory_plane.cli.transform_control import outcome, start_cutover
-    from memory_plane.contracts.transforms import CutoverInput, CutoverResult
+    from memory_plane.contracts.transforms import CutoverInput, CutoverResult, StepResult
 
     async def work(engine: "Engine", client: "Client") -> tuple[str, CutoverResult | None]:
         given = CutoverInput(
@@ -258,7 +194,14 @@ def _cut_over(
         if not wait:
             return handle.id, None
         _tell(f"{kind}: workflow {handle.id}")
-        return handle.id, await outcome(handle)
+        columns = (SpinnerColumn(), TextColumn("{task.description}"))
+        with Progress(*columns, console=err, transient=True) as progress:
+            task = progress.add_task("checking", total=None)
+
+            def show(step: StepResult) -> None:
+                progress.update(task, description=f"catching up: {step.behind} behind, {step.pending} to embed")
+
+            return handle.id, await outcome(handle, show)
 
     workflow_id, result = on_both(work)
     if result is None:

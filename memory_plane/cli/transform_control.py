@@ -1,8 +1,18 @@
 """What `memory transform …` asks of Temporal: runs and cutovers are started, decided upon and waited for by id."""
 
+import asyncio
+from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
-from temporalio.client import Client, WorkflowFailureError, WorkflowHandle, WorkflowUpdateFailedError
+from temporalio.client import (
+    Client,
+    WorkflowFailureError,
+    WorkflowHandle,
+    WorkflowQueryFailedError,
+    WorkflowQueryRejectedError,
+    WorkflowUpdateFailedError,
+)
 from temporalio.common import (
     Priority,
     SearchAttributeKey,
@@ -15,13 +25,26 @@ from temporalio.service import RPCError, RPCStatusCode
 
 from memory_plane.contracts import names
 from memory_plane.contracts.errors import Conflict, PlaneError, Unavailable
-from memory_plane.contracts.transforms import CutoverInput, CutoverResult, Cutting, TransformInput, TransformResult
+from memory_plane.contracts.transforms import (
+    CUTOVER_DETAILS,
+    TRANSFORM_DETAILS,
+    CutoverInput,
+    CutoverResult,
+    Cutting,
+    StepResult,
+    TransformInput,
+    TransformResult,
+)
 from memory_plane.settings import Settings
 from memory_plane.temporal import connect
 
 _TENANT = SearchAttributeKey.for_keyword(names.ATTRIBUTE_TENANT)
 _GENERATION = SearchAttributeKey.for_keyword(names.ATTRIBUTE_GENERATION)
 Handle = WorkflowHandle[Any, Any]
+PASSING = (RPCStatusCode.UNAVAILABLE, RPCStatusCode.DEADLINE_EXCEEDED)
+"""What a server says that is restarted: it is asked again."""
+POLL_SECONDS = 0.5
+OUTAGE_PAUSE = 2.0
 
 
 async def connected(settings: Settings) -> Client:
@@ -47,6 +70,7 @@ async def start_run(client: Client, given: TransformInput) -> Handle:
         id_conflict_policy=WorkflowIDConflictPolicy.USE_EXISTING,
         search_attributes=_attributes(given.tenant_id, given.run_id),
         static_summary=f"Transform run `{given.run_id}` for `{given.tenant_id}`",
+        static_details=TRANSFORM_DETAILS,
         priority=Priority(fairness_key=names.fairness_key(given.tenant_id)),
     )
 
@@ -62,6 +86,7 @@ async def start_cutover(client: Client, kind: Cutting, given: CutoverInput) -> H
             result_type=CutoverResult,
             search_attributes=_attributes(given.tenant_id, given.generation),
             static_summary=f"{kind.capitalize()} `{given.generation}` for `{given.tenant_id}`",
+            static_details=CUTOVER_DETAILS,
             priority=Priority(fairness_key=names.fairness_key(given.tenant_id)),
         )
     except WorkflowAlreadyStartedError:
@@ -76,18 +101,31 @@ async def start_cutover(client: Client, kind: Cutting, given: CutoverInput) -> H
     )
 
 
-async def outcome(handle: Handle) -> Any:
-    """The workflow's result, waited for through outages of the connection. Raises the refusal it ended with."""
+async def outcome(handle: Handle, on_progress: Callable[[StepResult], None]) -> Any:
+    """The cutover's result, waited for through outages of the connection. Raises the refusal it ended with."""
+    showing = asyncio.create_task(_shown(handle, on_progress))
+    try:
+        while True:
+            try:
+                return await handle.result()
+            except WorkflowFailureError as failure:
+                raise refusal(failure.cause) from None
+            except RPCError as error:
+                if error.status not in PASSING:
+                    raise Unavailable(
+                        f"Temporal did not answer ({error.status.name}).", code="temporal_unavailable"
+                    ) from None
+                await asyncio.sleep(OUTAGE_PAUSE)
+    finally:
+        showing.cancel()
+
+
+async def _shown(handle: Handle, on_progress: Callable[[StepResult], None]) -> None:
+    """Ask how far the catch-up is, again and again; while nobody answers, what was shown stands."""
     while True:
-        try:
-            return await handle.result()
-        except WorkflowFailureError as failure:
-            raise refusal(failure.cause) from None
-        except RPCError as error:
-            if error.status not in (RPCStatusCode.UNAVAILABLE, RPCStatusCode.DEADLINE_EXCEEDED):
-                raise Unavailable(
-                    f"Temporal did not answer ({error.status.name}).", code="temporal_unavailable"
-                ) from None
+        with suppress(RPCError, WorkflowQueryFailedError, WorkflowQueryRejectedError):
+            on_progress(await handle.query("status", result_type=StepResult))
+        await asyncio.sleep(POLL_SECONDS)
 
 
 async def decide(handle: Handle, update: str, *arguments: Any) -> str:

@@ -10,12 +10,23 @@ from pydantic import AwareDatetime, Field
 from memory_plane.contracts.enums import GenerationState, RunStatus
 from memory_plane.contracts.workflows import Id, Payload, VersionIds
 
-Sentence = Annotated[str, Field(max_length=1000)]
+SENTENCE_CHARS = 1000
+Sentence = Annotated[str, Field(max_length=SENTENCE_CHARS)]
 Url = Annotated[str, Field(max_length=2000)]
 Reasons = Annotated[list[Annotated[str, Field(max_length=100)]], Field(max_length=16)]
 
 STARTED = "started"
 """What an accepted update answers; what comes of it is in the workflow's details and in the rows."""
+
+TRANSFORM_DETAILS = (
+    "Builds a generation of all memories under another recipe (chunking, embedding model, tuning) beside the one that "
+    "serves, and takes its decisions here: promote, demote, discard, finalize. Current details say what comes next."
+)
+CUTOVER_DETAILS = (
+    "Moves a tenant's searches and adds from one generation to another: catches up with what was added, then moves the "
+    "pointer in one short transaction. Until then nothing has changed. Current details say how far it is."
+)
+"""What the Temporal UI shows of a workflow beside its state, whoever starts it."""
 
 Cutting = Literal["promote", "demote"]
 Decision = Literal["promote", "demote", "discard", "finalize", "retry_failures"]

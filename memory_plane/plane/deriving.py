@@ -72,6 +72,8 @@ def _chunks(payload: StoredPayload, recipe: Recipe) -> list[NewChunk]:
         raise Invalid(f"The stored payload is none that an add accepts: {invalid(error, AddFields).detail}") from None
     except ValueError:
         raise Invalid("The stored payload is not JSON.") from None
+    except RecursionError:
+        raise Invalid("The stored payload is nested too deeply to be read.") from None
     planned = plan(source_document(item, external_ref=payload.external_ref), recipe)
     return [
         NewChunk(

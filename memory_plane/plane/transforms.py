@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
+import asyncpg
 from pydantic import ValidationError
 
 from memory_plane.contracts.enums import GenerationState, RunStatus
@@ -60,6 +61,20 @@ class Transforms:
         async with connection(self._pool) as conn:
             return await transforms.configs(conn, tenant_id)
 
+    async def delete_config(self, tenant_id: str, config_id: str) -> None:
+        """Delete a recipe that no run was made of. Raises NotFound and Conflict."""
+
+        async def work(conn: Connection) -> None:
+            if await transforms.config(conn, tenant_id, config_id) is None:
+                raise config_not_found()
+            if not await transforms.delete_config(conn, tenant_id, config_id):
+                raise _config_in_use()
+
+        try:
+            await in_transaction(self._pool, work)
+        except asyncpg.ForeignKeyViolationError:
+            raise _config_in_use() from None
+
     def recipe(self, params: Mapping[str, Any]) -> Recipe:
         """The whole recipe that these params make over the engine's configuration. Raises Invalid."""
         try:
@@ -88,10 +103,7 @@ class Transforms:
         async def work(conn: Connection) -> str:
             config = await transforms.config(conn, tenant_id, config_id)
             if config is None:
-                raise NotFound(
-                    "The tenant has no config of this id; `memory transform config list --tenant T` shows them.",
-                    code="config_not_found",
-                )
+                raise config_not_found()
             if await generations.live_row(conn, tenant_id) is None:
                 await make_first_generation(conn, tenant_id, self._settings.default_recipe())
             await generations.insert(conn, tenant_id, run_id, self.recipe(config.params))
@@ -313,6 +325,17 @@ async def _end(conn: Connection, tenant_id: str, run_id: str, status: RunStatus,
     if await generations.change_state(conn, tenant_id, run_id, [BUILDING], state):
         sentence = error[:LONGEST_SENTENCE] if error else None
         await transforms.finish_run(conn, tenant_id, run_id, status, sentence)
+
+
+def _config_in_use() -> Conflict:
+    return Conflict("A run was made of this config, which says what its generation is; it stays.", code="config_in_use")
+
+
+def config_not_found() -> NotFound:
+    return NotFound(
+        "The tenant has no config of this id; `memory transform config list --tenant T` shows them.",
+        code="config_not_found",
+    )
 
 
 def _bad_recipe(errors: Sequence[FieldError]) -> Invalid:

@@ -95,6 +95,20 @@ async def configs(conn: Connection, tenant_id: str) -> list[TransformConfig]:
     return [_config(row) for row in rows]
 
 
+async def delete_config(conn: Connection, tenant_id: str, config_id: str) -> bool:
+    """Delete one that no run was made of; False where there is none such. Raises ForeignKeyViolationError where one is
+    made at the same moment."""
+    status: str = await conn.execute(
+        """
+        DELETE FROM memory.transform_config c WHERE c.tenant_id = $1 AND c.id = $2
+          AND NOT EXISTS (SELECT FROM memory.transform_run r WHERE r.tenant_id = $1 AND r.config_id = c.id)
+        """,
+        tenant_id,
+        config_id,
+    )
+    return status == "DELETE 1"
+
+
 async def insert_run(conn: Connection, tenant_id: str, run_id: str, config_id: str, scope: TransformScope) -> None:
     await conn.execute(
         """

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from memory_plane.contracts.errors import Invalid
+from memory_plane.contracts.errors import Conflict, Invalid, NotFound
 from tests.generations.world import Tenant
 
 
@@ -49,3 +49,19 @@ async def test_a_partial_recipe_inherits_the_configuration_at_its_run(tenant: Te
     assert recipe.embed is not None and configured.embed is not None
     assert (recipe.embed.model, recipe.embed.base_url) == ("two", configured.embed.base_url)
     assert recipe.authority_weight == 0.2 and recipe.fusion == configured.fusion
+
+
+async def test_a_recipe_is_deleted_unless_a_run_was_made_of_it(tenant: Tenant) -> None:
+    transforms = tenant.engine.transforms
+    used = await transforms.create_config(tenant.tenant, "used", {})
+    unused = await transforms.create_config(tenant.tenant, "unused", {})
+    await transforms.create_run(tenant.tenant, used.id)
+    with pytest.raises(NotFound):
+        await transforms.delete_config(f"{tenant.tenant}-2", unused.id)
+    await transforms.delete_config(tenant.tenant, unused.id)
+    with pytest.raises(NotFound):
+        await transforms.delete_config(tenant.tenant, unused.id)
+    with pytest.raises(Conflict) as refused:
+        await transforms.delete_config(tenant.tenant, used.id)
+    assert refused.value.code == "config_in_use"
+    assert [each.id for each in await transforms.configs(tenant.tenant)] == [used.id]

@@ -52,6 +52,9 @@ async def test_a_text_that_will_not_embed_fails_the_run_and_not_the_others(tenan
         ('{"title": "t"}', "text is required"),
         (f'{{"title": "{CANARY}", "text": 7}}', "text must be a string"),
         ('{"title": "t", "text": " "}', "text must not be blank"),
+        # As a version might have accepted it that read numbers as seconds since 1970.
+        (f'{{"title": "{CANARY}", "text": "x", "occurred_at": 1700000000}}', "occurred_at must be an ISO 8601 time"),
+        pytest.param("[" * 50_000 + "]" * 50_000, "nested too deeply", id="nested"),
     ],
 )
 async def test_a_payload_that_no_longer_parses_is_a_failure_without_its_content(
