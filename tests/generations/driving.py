@@ -81,12 +81,17 @@ async def status(run: Run) -> Standing:
 async def reaches(run: Run, state: str) -> Standing:
     """Returns once the run is in that state, reviewed if it is staged for the first time."""
 
+    found: Standing | None = None
+
     async def there() -> bool:
-        standing = await run.query(TransformWorkflow.status)
-        return standing is not None and standing.state == state and (state != "staged" or standing.review is not None)
+        nonlocal found
+        # None at the very start, and again at that of each run that is continued as new.
+        found = await run.query(TransformWorkflow.status)
+        return found is not None and found.state == state and (state != "staged" or found.review is not None)
 
     await eventually(there, seconds=90, what=f"the run to be {state}")
-    return await status(run)
+    assert found is not None
+    return found
 
 
 async def details(handle: WorkflowHandle[Any, Any]) -> str:

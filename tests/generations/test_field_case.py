@@ -83,9 +83,7 @@ class Life:
         while not over.is_set():
             await self.add()
             if self._number % 7 == 0:
-                gone = next(document for document in self.added if document not in self.forgotten)
-                await self.memory.forget(gone)
-                self.forgotten.add(gone)
+                await self.forget()
             await _pause(over, 0.2)
 
     async def add(self) -> str:
@@ -94,6 +92,12 @@ class Life:
         answer = await self.memory.add(word, f"The {word} came to the lake.", external_ref=word)
         self.added[answer.document_id] = word
         return answer.document_id
+
+    async def forget(self) -> None:
+        """The oldest of them that is left."""
+        gone = next(document for document in self.added if document not in self.forgotten)
+        self.forgotten.add(gone)
+        await self.memory.forget(gone)
 
     async def _searches(self, over: asyncio.Event) -> None:
         while not over.is_set():
@@ -174,6 +178,7 @@ async def test_the_main_field_case(stack: DevStack, fake: FakeEndpoint) -> None:
         async with life.going_on():
             for _ in range(3):
                 await life.add()
+            await life.forget()
             demoted = await (await cut_over(client, "demote", tenant, generation)).result()
             assert (demoted.live, demoted.down, demoted.verified) == (old, generation, True)
         assert await tops(memory) == before, "the old top tens are back"

@@ -1,7 +1,7 @@
 """Live search against a model in plain Python, with every operation at every point of a generation's life.
 
 The generations are built and cut over in process, step by step as the workflows do it, so that writes fall between any
-two steps. Kills of the worker are in test_kills.py.
+two steps, and a step is killed at any moment. Kills of whole workers are in test_inv_21.py and test_field_case.py.
 """
 
 import asyncio
@@ -39,6 +39,8 @@ RECIPES: list[dict[str, Any]] = [
     {"embed": {"model": "one"}, "chunk": {"maxTokens": 48}},
     {"embed": {"model": "two"}, "history": True},
 ]
+MOMENTS = st.floats(0.0, 0.05)
+"""Seconds after which something is killed that takes about as long."""
 
 
 def body(word: str) -> str:
@@ -46,6 +48,14 @@ def body(word: str) -> str:
     return f"common {word} one. " + " ".join(
         f"The {word} stands by the {n}th mile of the common road." for n in range(8)
     )
+
+
+async def _killed(work: Coroutine[Any, Any, object], after: float) -> None:
+    """What a dead process leaves of a transaction is what one leaves that was broken off: nothing, or all."""
+    task = asyncio.ensure_future(work)
+    await asyncio.wait([task], timeout=after)
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
 
 
 @dataclass
@@ -194,6 +204,12 @@ class LiveSearch(RuleBasedStateMachine):
         self.run(self.tenant.step(self.building))
 
     @precondition(lambda self: self.building is not None)
+    @rule(after=MOMENTS)
+    def the_worker_is_killed_in_a_page(self, after: float) -> None:
+        assert self.building is not None
+        self.run(_killed(self.tenant.step(self.building), after))
+
+    @precondition(lambda self: self.building is not None)
     @rule()
     def stage(self) -> None:
         assert self.building is not None
@@ -230,10 +246,10 @@ class LiveSearch(RuleBasedStateMachine):
     def cut(self) -> None:
         """Without any catch-up the cut derives the last versions itself, or says that it is behind."""
         assert self.plan is not None
-        plan = self.plan
-        result = self.run(self.engine.cutover.cut(plan))
-        if not result.flipped:
-            return
+        if self.run(self.engine.cutover.cut(self.plan)).flipped:
+            self._flipped(self.plan)
+
+    def _flipped(self, plan: CutPlan) -> None:
         self.plan = None
         self.live = plan.target
         if plan.kind == "promote":
@@ -241,6 +257,14 @@ class LiveSearch(RuleBasedStateMachine):
         if plan.target in self.ready:
             self.ready.remove(plan.target)
         self.ready.append(plan.source)
+
+    @precondition(lambda self: self.plan is not None)
+    @rule(after=MOMENTS)
+    def the_worker_is_killed_in_the_cut(self, after: float) -> None:
+        assert self.plan is not None
+        self.run(_killed(self.engine.cutover.cut(self.plan), after))
+        if self.run(self.tenant.live()) == self.plan.target:
+            self._flipped(self.plan)
 
     @precondition(lambda self: self.plan is not None)
     @rule()

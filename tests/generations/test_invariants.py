@@ -180,8 +180,17 @@ async def test_search_of_a_generation_uses_its_own_tuning_and_model(tenant: Tena
     explained = (await tenant.search("otter swimming today", generation=staged, explain=True)).explain
     assert explained is not None and explained["generation"] == staged
     assert {call.body["model"] for call in fake.calls if call.route == "embed"} == {"two"}
+    old = await tenant.live()
     live = (await tenant.search("otter swimming today", explain=True)).explain
-    assert live is not None and live["generation"] == await tenant.live()
+    assert live is not None and live["generation"] == old
+
+    await tenant.promote(staged)
+    for named, generation, model in ((old, old, "one"), (None, staged, "two")):
+        fake.forget_calls()
+        answer = await tenant.search("otter swimming tomorrow", generation=named, explain=True)
+        assert answer.explain is not None and answer.explain["generation"] == generation
+        assert {call.body["model"] for call in fake.calls if call.route == "embed"} == {model}
+        assert answer.items and answer.degraded is None
 
 
 async def test_a_building_generation_is_not_to_be_searched(tenant: Tenant) -> None:
