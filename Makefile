@@ -1,6 +1,6 @@
 # Every recipe sets up what it needs: `make demo` and `make test` are enough on a fresh machine.
 .DEFAULT_GOAL := help
-.PHONY: help install demo dev test lint types check format bench bench-add bench-retrieval bench-speed chaos load lock clean
+.PHONY: help install demo dev test lint types check format bench bench-add bench-retrieval bench-speed bench-cutover operator-walk screenshots chaos load lock clean
 
 PYTHON ?= python3
 VENV := .venv
@@ -52,10 +52,22 @@ bench: bench-add ## The add path and import, beside their floor
 bench-add: $(INSTALLED)
 	$(BIN)/python -m bench.add
 
-bench-retrieval: $(INSTALLED) ## Retrieval quality on the judged sets (DATA=../shared/data)
+PEERS := .venv-bench/.installed
+
+$(PEERS): bench/peers/requirements.txt
+ifneq ($(UV),)
+	$(UV) venv --quiet --allow-existing --python $(PYTHON) .venv-bench
+	$(UV) pip install --quiet --python .venv-bench/bin/python -r bench/peers/requirements.txt
+else
+	$(PYTHON) -m venv .venv-bench
+	.venv-bench/bin/python -m pip install --quiet -r bench/peers/requirements.txt
+endif
+	@touch $@
+
+bench-retrieval: $(INSTALLED) $(PEERS) ## Retrieval quality on the judged sets (DATA=../shared/data)
 	$(BIN)/python -m bench.retrieval
 
-bench-speed: $(INSTALLED) ## Search latency, throughput and recall beside the floor
+bench-speed: $(INSTALLED) $(PEERS) ## Search latency, throughput and recall beside the floor
 	$(BIN)/python -m bench.speed
 
 MINUTES ?= 30
@@ -64,6 +76,15 @@ chaos: $(INSTALLED) ## Faults on every part under a mixed load, and what must be
 
 load: $(INSTALLED) ## Mixed traffic at rising rates: the knee, latencies, and how saturation is met
 	$(BIN)/python -m bench.load
+
+bench-cutover: $(INSTALLED) ## Building a generation and moving the pointer under writers, beside the floor
+	$(BIN)/python -m bench.cutover
+
+operator-walk: $(INSTALLED) ## A switch of models in the Temporal UI, in a real browser, held against the database (chromium)
+	$(BIN)/python scripts/operator_walk.py
+
+screenshots: $(INSTALLED) ## The same, and the pictures of docs/operations/switching-models.md
+	$(BIN)/python scripts/operator_walk.py --pictures docs/operations/images
 
 RESOLVE := uv pip compile pyproject.toml --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
 	--no-annotate --custom-compile-command "make lock" --quiet
