@@ -4,7 +4,8 @@
                               [--without-peers]
 
 Every collection is a tenant of its own and is asked its own questions. The default recipe is the same for all. With a
-folder vectors and finished collections are kept there, so that the whole may be run in parts.
+folder vectors and finished collections are kept there, so that the whole may be run in parts. Within a run a text is
+embedded once, whoever asks.
 `make bench-retrieval` writes bench/results/retrieval.json, a table and a plot, and the part of docs/benchmarks.md
 between its marks.
 """
@@ -27,14 +28,13 @@ from bench.add import ROOT
 from bench.http_client import HttpClient
 from bench.judged import SETS, Collection, Question, Score, judge, read_context
 from bench.peer_process import BASELINE, PEERS, PeerProcess, peer
-from bench.retrieval_report import table, write
+from bench.retrieval_report import OURS, table, write
 from bench.service import DATA, Service, embedded, peers_installed, service
 from memory_plane.contracts.ids import IdKind, new_id
 from memory_plane.contracts.recipe import Recipe
 
 LIMIT = 50
 BATCH = 200
-OURS = "Memory Plane"
 ORIGIN = "origin's design"
 NO_SURROUNDINGS: dict[str, Any] = {"surroundingsWeight": 0.0, "neighbourWeight": 0.0}
 ORIGIN_RECIPE: dict[str, Any] = {
@@ -200,7 +200,7 @@ class Wanted:
 async def run(wanted: Wanted, kept: Kept, remember: Path | None) -> None:
     async with AsyncExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="memory-bench-retrieval-")))
-        opened = await stack.enter_async_context(service(folder, remember=remember))
+        opened = await stack.enter_async_context(service(folder, remember=remember or folder / "vectors.db"))
         peers: dict[str, PeerProcess] = {}
         if wanted.peers and peers_installed():
             for name, kind in {**BASELINE, **PEERS}.items():

@@ -6,18 +6,20 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 
+from bench.peer_process import PEERS
 from bench.service import PEER_PYTHON
 
 Results = Mapping[str, Mapping[str, Mapping[str, float]]]
 
+OURS = "Memory Plane"
 TARGETS = {
-    ("LoCoMo turns", "Memory Plane", "recall_10"): 0.72,
-    ("LoCoMo turns", "Memory Plane", "ndcg_10"): 0.56,
-    ("LoCoMo sessions", "Memory Plane", "recall_10"): 0.93,
-    ("LoCoMo sessions", "Memory Plane", "context"): 0.86,
+    ("LoCoMo turns", OURS, "recall_10"): 0.72,
+    ("LoCoMo turns", OURS, "ndcg_10"): 0.56,
+    ("LoCoMo sessions", OURS, "recall_10"): 0.93,
+    ("LoCoMo sessions", OURS, "context"): 0.86,
     ("LoCoMo sessions", "dense off", "recall_10"): 0.90,
-    ("Cranfield", "Memory Plane", "ndcg_10"): 0.41,
-    ("MS MARCO 5k", "Memory Plane", "ndcg_10"): 0.79,
+    ("Cranfield", OURS, "ndcg_10"): 0.41,
+    ("MS MARCO 5k", OURS, "ndcg_10"): 0.79,
 }
 _NAMES = {
     "recall_5": "R@5",
@@ -52,11 +54,18 @@ def _cell(value: float | None, target: float | None) -> str:
 
 
 def missed(results: Results) -> list[str]:
-    return [
+    below = [
         f"{name}, {system}: {_NAMES[measure]} {results[name][system][measure]:.4f}, wanted {target}"
         for (name, system, measure), target in TARGETS.items()
         if name in results and results[name][system][measure] < target
     ]
+    behind = [
+        f"{name}: nDCG@10 {found[OURS]['ndcg_10']:.4f}, behind {peer} with {found[peer]['ndcg_10']:.4f}"
+        for name, found in results.items()
+        for peer in PEERS
+        if peer in found and found[OURS]["ndcg_10"] <= found[peer]["ndcg_10"]
+    ]
+    return below + behind
 
 
 def write(results: Results, root: Path, *, load: float) -> None:
