@@ -1,5 +1,6 @@
 """The facade: `create_app` for a server of its own, `register_memory_routes` for a host's app."""
 
+import gc
 import sys
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -146,7 +147,15 @@ def app_from_environment() -> FastAPI:
     logs.configure(settings.memory_log_level)
     tracing.configure("memory-api")
     _allow_many_connections()
+    _collect_less_garbage()
     return app
+
+
+def _collect_less_garbage() -> None:
+    """What the imports made lives as long as the process, and walking it again and again is a tenth of a request."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(10_000, 20, 20)
 
 
 def _allow_many_connections() -> None:
