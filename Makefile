@@ -1,6 +1,6 @@
 # Every recipe sets up what it needs: `make demo` and `make test` are enough on a fresh machine.
 .DEFAULT_GOAL := help
-.PHONY: help install demo dev test lint types check format bench bench-add bench-retrieval bench-speed bench-cutover operator-walk screenshots chaos load lock clean
+.PHONY: help install demo dev test lint types check format bench bench-retrieval bench-speed bench-cutover operator-walk screenshots chaos load lock clean
 
 PYTHON ?= python3
 VENV := .venv
@@ -47,10 +47,9 @@ format: $(INSTALLED) ## Format and mend what ruff can mend
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-bench: bench-add ## The add path and import, beside their floor
-
-bench-add: $(INSTALLED)
+bench: $(INSTALLED) ## The add path and import of 10,000 documents, beside their floor
 	$(BIN)/python -m bench.add
+	$(BIN)/python -m bench.importing
 
 PEERS := .venv-bench/.installed
 
