@@ -1,14 +1,15 @@
 """What a switch of generations costs: building one, and the moment in which the pointer moves under writers.
 
 Two tenants, one ten times the other, on a whole stack with a model endpoint that answers at once. Each is transformed,
-promoted and demoted by its workflows while writers capture without a pause. Beside it: the endpoint's own ceiling, and
-how long captures take when nothing is switched.
+promoted and demoted by its workflows while writers capture some 60 a second. Beside it: the bare statements that a cut
+needs, under the same writers; how long captures take when nothing is switched; and each endpoint's own ceiling. A
+third, small tenant is transformed onto the local MiniLM, which is as slow as models are.
     python -m bench.cutover [VERSIONS=100000]
 """
 
 import asyncio
-import json
 import os
+import statistics
 import sys
 import tempfile
 import time
@@ -19,8 +20,9 @@ from pathlib import Path
 from typing import Any
 
 import httpx
-from temporalio.client import Client
+from temporalio.client import Client, WorkflowHandle
 
+from bench.cutover_report import write
 from memory_plane.contracts import names
 from memory_plane.contracts.enums import GrantEffect, GrantOrigin, Verb
 from memory_plane.contracts.ids import IdKind, new_id
@@ -36,11 +38,16 @@ from memory_plane.settings import Settings
 from memory_plane.store.grants import PostgresGrantStore
 from memory_plane.temporal import DATA_CONVERTER
 
+ROOT = Path(__file__).resolve().parents[1]
 DIMS = 384
 BATCH = 32
-WRITERS = 4
+WRITERS, WRITER_PAUSE = 4, 0.05
+"""Some 60 captures a second in all. Writers without a pause add faster than a catch-up embeds, and it never ends."""
 QUIET_SECONDS = 10.0
-CEILING_BATCHES = 200
+FLOOR_ROUNDS, FLOOR_PAUSE = 50, 0.1
+CEILING_BATCHES, REAL_BATCHES = 200, 20
+REAL_VERSIONS = 2_000
+REAL_MODEL = "all-MiniLM-L6-v2"
 WORDS = "the otter swims past the old mill and dives where the water is deep and green near the weir " * 2
 
 # Rows as captures write them, a million words faster: one statement a table instead of one transaction a document.
@@ -86,6 +93,14 @@ _SEED = (
 )
 
 
+# What a cut cannot do without: the lock that keeps captures out, and the rows of both generations and of the run.
+_LOCK = "SELECT pg_advisory_xact_lock(hashtextextended('bench.cutover', 0))"
+_FLIP = (
+    "UPDATE memory.generation SET state_at = state_at WHERE tenant_id = $1 AND id = $2",
+    "UPDATE memory.transform_run SET promoted_at = promoted_at WHERE tenant_id = $1 AND id = $2",
+)
+
+
 @dataclass
 class Latencies:
     """How long captures have taken, in milliseconds."""
@@ -96,86 +111,152 @@ class Latencies:
         ordered = sorted(self.taken)
         return {
             "captures": len(ordered),
-            "p50 ms": round(ordered[len(ordered) // 2], 1),
-            "p99 ms": round(ordered[len(ordered) * 99 // 100], 1),
-            "longest ms": round(ordered[-1], 1),
+            "p50": round(ordered[len(ordered) // 2], 1),
+            "p99": round(ordered[len(ordered) * 99 // 100], 1),
+            "longest": round(ordered[-1], 1),
         }
 
 
 async def main(versions: int) -> None:
-    port = free_port()
-    endpoint = await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "bench.instant_endpoint", str(port), str(DIMS)
-    )
-    url = f"http://127.0.0.1:{port}"
-    try:
+    load = os.getloadavg()[0]
+    async with endpoint("bench.instant_endpoint", str(DIMS)) as url, endpoint("memory_plane.dev.endpoint") as real:
         with tempfile.TemporaryDirectory(prefix="memory-bench-") as folder:
             environment = {**os.environ, "EMBED_BASE_URL": url, "EMBED_MODEL": "instant"}
             async with DevStack(Path(folder) / "stack", port=0, environment=environment) as stack:
-                ceiling = await ceilings(url)
                 settings = Settings.model_validate({"database_url": stack.access.database, "db_pool_max": 12})
                 client = await Client.connect(stack.access.temporal, data_converter=DATA_CONVERTER)
+                ceilings = {
+                    "instant": await ceiling(url, "instant", CEILING_BATCHES),
+                    REAL_MODEL: await ceiling(real, REAL_MODEL, REAL_BATCHES),
+                }
                 async with Engine.open(settings) as engine:
-                    reports = [
-                        await switched(engine, client, url, f"t{count}", count) for count in (versions // 10, versions)
-                    ]
+                    tenants = []
+                    for count in (versions // 10, versions):
+                        say(f"{count} versions under another recipe …")
+                        tenants.append(await switched(engine, client, url, f"t{count}", count))
+                        say(f"… {tenants[-1]}")
+                    say(f"{REAL_VERSIONS} versions onto {REAL_MODEL} …")
+                    onto_real = await transformed_by(engine, client, real)
+    write({"load": load, "ceilings": ceilings, "tenants": tenants, "real": onto_real}, ROOT)
+
+
+@asynccontextmanager
+async def endpoint(module: str, *arguments: str) -> AsyncIterator[str]:
+    """A model endpoint of its own process; its address, once it answers."""
+    port = free_port()
+    given = [str(port), *arguments] if arguments else ["--port", str(port)]
+    process = await asyncio.create_subprocess_exec(sys.executable, "-m", module, *given)
+    url = f"http://127.0.0.1:{port}"
+    try:
+        async with httpx.AsyncClient(base_url=url) as http:
+            while True:
+                try:
+                    await http.post("/v1/embeddings", json={"model": REAL_MODEL, "input": ["?"]}, timeout=30)
+                    break
+                except httpx.ConnectError:
+                    await asyncio.sleep(0.1)
+        yield url
     finally:
-        endpoint.terminate()
-        await endpoint.wait()
-    print(json.dumps({"the endpoint's own ceiling, texts a second": ceiling, "tenants": reports}, indent=2))
+        process.terminate()
+        await process.wait()
 
 
-async def ceilings(url: str) -> dict[str, float]:
-    """Batches straight to the endpoint: one after the other, as a transform asks, and four at a time."""
-    texts = [f"Number {n}: {WORDS}" for n in range(BATCH)]
-
-    async def rate(at_once: int) -> float:
-        async with httpx.AsyncClient(base_url=url, timeout=60) as http:
-
-            async def some() -> None:
-                for _ in range(CEILING_BATCHES // at_once):
-                    await http.post("/v1/embeddings", json={"model": "instant", "input": texts})
-
-            began = time.perf_counter()
-            await asyncio.gather(*(some() for _ in range(at_once)))
-            return CEILING_BATCHES * BATCH / (time.perf_counter() - began)
-
-    return {"one request at a time": round(await rate(1)), "four": round(await rate(4))}
+async def ceiling(url: str, model: str, batches: int) -> float:
+    """Texts a second of batches straight to the endpoint, one after the other, as a transform asks."""
+    async with httpx.AsyncClient(base_url=url, timeout=60) as http:
+        began = time.perf_counter()
+        for batch in range(batches):
+            texts = [f"Number {batch * BATCH + n}: {WORDS}" for n in range(BATCH)]
+            (await http.post("/v1/embeddings", json={"model": model, "input": texts})).raise_for_status()
+    return round(batches * BATCH / (time.perf_counter() - began))
 
 
-async def switched(engine: Engine, client: Client, url: str, tenant: str, count: int) -> dict[str, Any]:
-    await seed(engine, tenant, count)
+async def transformed_by(engine: Engine, client: Client, url: str) -> dict[str, Any]:
+    await seed(engine, "real", REAL_VERSIONS)
+    run_id, handle = await started(engine, client, "real", url, REAL_MODEL)
+    report = await built(engine, "real", run_id)
+    await handle.terminate()
+    return report
+
+
+async def started(
+    engine: Engine, client: Client, tenant: str, url: str, model: str
+) -> tuple[str, WorkflowHandle[Any, Any]]:
     config = await engine.transforms.create_config(
-        tenant, "instant", {"embed": {"baseUrl": url, "model": "instant"}, "chunk": {"maxTokens": 400}}
+        tenant, model, {"embed": {"baseUrl": url, "model": model}, "chunk": {"maxTokens": 400}}
     )
     run_id = await engine.transforms.create_run(tenant, config.id)
-    run = await client.start_workflow(
+    handle = await client.start_workflow(
         names.TRANSFORM,
         TransformInput(tenant_id=tenant, run_id=run_id),
         id=names.transform_id(tenant, run_id),
         task_queue=names.QUEUE,
     )
-    build = await built(engine, tenant, run_id)
+    return run_id, handle
+
+
+async def switched(engine: Engine, client: Client, url: str, tenant: str, count: int) -> dict[str, Any]:
+    """Seed, build, and move the pointer three times."""
+    await seed(engine, tenant, count)
+    run_id, run = await started(engine, client, tenant, url, "instant")
+    report: dict[str, Any] = {"versions": count, "built": await built(engine, tenant, run_id)}
     quiet = Latencies()
     async with writing(engine, tenant, quiet):
         await asyncio.sleep(QUIET_SECONDS)
-    report: dict[str, Any] = {"versions": count, "built": build, "captures with nothing switched": quiet.report()}
+    async with writing(engine, tenant, Latencies()):
+        report["floor"] = await floor(engine, tenant, run_id)
+    report["quiet"] = quiet.report()
+    cutovers = report["cutovers"] = []
     for name in (names.PROMOTE, names.DEMOTE, names.PROMOTE):
+        behind = await lag(engine, tenant, run_id)
         latencies = Latencies()
         async with writing(engine, tenant, latencies):
             seconds, result = await cut(client, name, tenant, run_id)
-        report.setdefault("cutovers", []).append(
+        cutovers.append(
             {
                 "kind": result.kind,
+                "behind": behind,
                 "seconds": round(seconds, 2),
-                "captures were held ms": result.held_milliseconds,
+                "held": result.held_milliseconds,
                 "stragglers": result.stragglers,
                 "verified": result.verified,
-                "captures meanwhile": latencies.report(),
+                "captures": latencies.report(),
             }
         )
     await run.terminate()
     return report
+
+
+async def floor(engine: Engine, tenant: str, run_id: str) -> dict[str, float]:
+    """Milliseconds of the bare statements of a cut, in one transaction, while the writers write."""
+    live = await engine.pool.fetchval(
+        "SELECT id FROM memory.generation WHERE tenant_id = $1 AND state = 'live'", tenant
+    )
+    taken = []
+    async with engine.pool.acquire() as conn:
+        for _ in range(FLOOR_ROUNDS):
+            began = time.perf_counter()
+            async with conn.transaction():
+                await conn.execute(_LOCK)
+                await conn.execute(_FLIP[0], tenant, live)
+                await conn.execute(_FLIP[0], tenant, run_id)
+                await conn.execute(_FLIP[1], tenant, run_id)
+            taken.append((time.perf_counter() - began) * 1000)
+            await asyncio.sleep(FLOOR_PAUSE)
+    return {"p50": round(statistics.median(taken), 1), "longest": round(max(taken), 1)}
+
+
+async def lag(engine: Engine, tenant: str, run_id: str) -> int:
+    """Feed positions that the generation which is to go live has not derived."""
+    found: int = await engine.pool.fetchval(
+        """
+        SELECT c.position - g.caught_up_to FROM memory.generation g JOIN memory.tenant_counter c USING (tenant_id)
+        WHERE g.tenant_id = $1 AND g.state IN ('staged', 'archived') ORDER BY g.id = $2 DESC LIMIT 1
+        """,
+        tenant,
+        run_id,
+    )
+    return found
 
 
 async def seed(engine: Engine, tenant: str, count: int) -> None:
@@ -223,7 +304,7 @@ async def built(engine: Engine, tenant: str, run_id: str) -> dict[str, Any]:
     assert standing.status == "completed", standing
     return {
         "seconds": round(seconds, 1),
-        "derived and embedded in": round(loaded, 1),
+        "loaded": round(loaded, 1),
         "versions a second": round(standing.versions / loaded),
         "chunks a second": round(standing.chunks / loaded),
     }
@@ -242,6 +323,7 @@ async def writing(engine: Engine, tenant: str, latencies: Latencies) -> AsyncIte
             began = time.perf_counter()
             await engine.capture.capture(visibility, AddFields.model_validate(payload), payload=payload)
             latencies.taken.append((time.perf_counter() - began) * 1000)
+            await asyncio.sleep(WRITER_PAUSE)
 
     writers = [asyncio.create_task(write(n)) for n in range(WRITERS)]
     try:
@@ -261,6 +343,10 @@ async def cut(client: Client, name: str, tenant: str, run_id: str) -> tuple[floa
         result_type=CutoverResult,
     )
     return time.perf_counter() - began, result
+
+
+def say(words: str) -> None:
+    print(words, file=sys.stderr, flush=True)
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ import sys
 
 import uvloop
 
-VECTORS = 64
+VECTORS = 2048
 
 
 class Endpoint(asyncio.Protocol):
@@ -19,6 +19,7 @@ class Endpoint(asyncio.Protocol):
     def __init__(self, vectors: list[str]) -> None:
         self._vectors = vectors
         self._buffer = b""
+        self._answered = 0
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = transport
@@ -28,8 +29,10 @@ class Endpoint(asyncio.Protocol):
         while (request := self._next()) is not None:
             texts = json.loads(request or b"{}").get("input", [])
             entries = ",".join(
-                f'{{"index":{number},"embedding":{self._vectors[number % VECTORS]}}}' for number in range(len(texts))
+                f'{{"index":{number},"embedding":{self._vectors[(self._answered + number) % VECTORS]}}}'
+                for number in range(len(texts))
             )
+            self._answered += len(texts)
             body = f'{{"data":[{entries}]}}'.encode()
             head = f"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
             self._transport.write(head.encode() + body)  # type: ignore[attr-defined]
