@@ -10,7 +10,7 @@ import typer
 
 from memory_plane.cli.output import fail, out, print_json, print_table, usage
 from memory_plane.cli.running import load_settings, run
-from memory_plane.contracts.enums import GrantEffect, GrantOrigin
+from memory_plane.contracts.enums import GrantEffect, GrantOrigin, Verb
 from memory_plane.contracts.errors import Unavailable
 
 if TYPE_CHECKING:
@@ -192,12 +192,17 @@ def add_grant(
 ) -> None:
     """Add a grant rule; it acts on the next request."""
     from memory_plane.contracts.ids import IdKind, new_id
-    from memory_plane.core.grants import GrantRule
+    from memory_plane.core.grants import GrantRule, matches
     from memory_plane.core.text import clean_text
     from memory_plane.store import grants
 
     if (principal is None) == (role is None):
         usage("A rule is held by either a principal or a role: give one of --principal and --role.")
+    if not any(matches(action.strip(), verb.value) for verb in Verb):
+        usage(
+            f"There is no action {action.strip()!r}, so the rule would allow nothing: take one of "
+            f"{', '.join(verb.value for verb in Verb)}, or * for all."
+        )
     rule = GrantRule(
         id=new_id(IdKind.GRANT_RULE),
         principal_id=principal,

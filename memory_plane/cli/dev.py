@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from memory_plane.cli.output import fail, out
+from memory_plane.cli.output import fail, out, usage
 from memory_plane.cli.running import run
 
 if TYPE_CHECKING:
@@ -56,6 +56,8 @@ def dev(
     except ModuleNotFoundError as missing:
         fail(f"memory dev needs {missing.name}; run pip install 'memory-plane[service,stack]'.")
 
+    if ready_file is not None and not ready_file.absolute().parent.is_dir():
+        usage(f"There is no directory {ready_file.absolute().parent} for --ready-file; make it, or name another.")
     stack = DevStack(data_dir or default_data_dir(), port=port, ready_file=ready_file, rerank=rerank, say=_say)
     try:
         run(_run_until_stopped(stack))

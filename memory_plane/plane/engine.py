@@ -98,7 +98,11 @@ class Engine:
             search = Search(pool, settings, access, embedding, models, sources=sources)
             stack.push_async_callback(search.aclose)
             retiring = Retiring(pool, settings)
-            feed, library, retention = Feed(pool), Library(pool), Retention(pool, access)
+            feed, library, retention = (
+                Feed(pool),
+                Library(pool, settings.search_deadline_ms / 1000),
+                Retention(pool, access),
+            )
             adding = Adding(capture, embedding, starter, settings)
             yield cls(
                 settings=settings,

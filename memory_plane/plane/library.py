@@ -1,5 +1,6 @@
 """What was captured, as it stands: the recent documents, and one document with its versions and text."""
 
+import asyncio
 import json
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from binascii import Error as NotBase64
@@ -17,7 +18,7 @@ from memory_plane.core.text import clean_text
 from memory_plane.core.visibility import Visibility
 from memory_plane.plane.access import visible_documents, visible_versions
 from memory_plane.store import library as store
-from memory_plane.store.database import Connection, Pool, connection
+from memory_plane.store.database import Connection, Pool, connection, took_too_long
 from memory_plane.store.library import Place
 
 MAX_LIMIT = 100
@@ -27,16 +28,24 @@ _LONGEST_CURSOR = 300
 
 
 class Library:
-    def __init__(self, pool: Pool) -> None:
+    def __init__(self, pool: Pool, list_seconds: float = 5.0) -> None:
         self._pool = pool
+        self._list_seconds = list_seconds
 
     async def list(self, visibility: Visibility, limit: int, cursor: str | None) -> ListResponse:
-        """A page of `limit` documents the caller sees, last seen first; full whenever there are so many."""
+        """A page of `limit` documents the caller sees, last seen first; full whenever there are so many.
+
+        Raises Unavailable where finding them takes longer than a search may.
+        """
         if not 1 <= limit <= MAX_LIMIT:
             raise Invalid(f"limit must be a whole number from 1 to {MAX_LIMIT}.", code="invalid")
         after = None if cursor is None else _place(cursor, visibility.caller.tenant_id)
         async with connection(self._pool) as conn:
-            found = await _visible(conn, visibility, after, limit + 1)
+            try:
+                async with asyncio.timeout(self._list_seconds):
+                    found = await _visible(conn, visibility, after, limit + 1)
+            except TimeoutError:
+                raise took_too_long() from None
         page = found[:limit]
         return ListResponse(
             events=[_event(row, visibility.caller.tenant_id) for row in page],

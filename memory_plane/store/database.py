@@ -116,11 +116,16 @@ async def connection(pool: Pool) -> AsyncIterator[Connection]:
     except OUTAGES:
         raise _refusal("database_unavailable", "cannot be reached") from None
     except asyncpg.QueryCanceledError:
-        raise _refusal("statement_timeout", "took too long over this") from None
+        raise took_too_long() from None
     except LOCK_CONFLICTS:
         raise
     except asyncpg.PostgresError as failure:
         raise StatementFailed(f"{type(failure).__name__} ({failure.sqlstate})") from None
+
+
+def took_too_long() -> Unavailable:
+    """For a statement that was given up, by the server's clock or by ours."""
+    return _refusal("statement_timeout", "took too long over this")
 
 
 def _refusal(code: str, what: str) -> Unavailable:

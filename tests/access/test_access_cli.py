@@ -105,6 +105,9 @@ def test_a_rule_that_could_never_apply_is_refused_where_it_is_written(cli: Cli) 
     assert "moonPhase" in cli(*bob, "--conditions", '{"moonPhase": 1}', code=2)
     equal = '{"time_window": {"after": "09:00", "before": "09:00"}}'
     assert "equal ends" in cli(*bob, "--conditions", equal, code=2)
+    fly = cli(*words[:-1], "fly", "--principal", "bob", code=2)
+    assert "no action 'fly'" in fly
+    assert "one of add, search, forget, purge, operate, or *" in fly
     night = '{"time_window": {"after": "22:00", "before": "06:00", "timezone": "Europe/Berlin"}}'
     assert cli(*bob, "--conditions", night, "--json")["conditions"]["time_window"]["after"] == "22:00"
 

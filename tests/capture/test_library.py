@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 
 from memory_plane.contracts.enums import Verb, VersionStatus
-from memory_plane.contracts.errors import Invalid, NotFound
+from memory_plane.contracts.errors import Invalid, NotFound, Unavailable
+from memory_plane.plane.library import Library
 from memory_plane.plane.retention import Retention
 from memory_plane.settings import Settings
 from tests.capture.memory import Memory
@@ -44,6 +45,16 @@ async def test_documents_seen_at_the_same_moment_are_all_listed_once(memory: Mem
     pages = await walk(memory, "alice", 2)
     found = [id_ for page in pages for id_ in page]
     assert found == sorted(ids)
+
+
+async def test_a_list_is_given_up_after_as_long_as_a_search(memory: Memory) -> None:
+    library, visibility = Library(memory.pool, 0.2), await memory.visibility("alice")
+    async with memory.pool.acquire() as conn, conn.transaction():
+        await conn.execute("LOCK TABLE memory.document IN ACCESS EXCLUSIVE MODE")
+        with pytest.raises(Unavailable) as refused:
+            await library.list(visibility, 10, None)
+    assert refused.value.code == "statement_timeout"
+    assert (await library.list(visibility, 10, None)).events == [], "the connection is as good as before"
 
 
 async def test_a_document_captured_again_meanwhile_is_not_met_twice(memory: Memory) -> None:

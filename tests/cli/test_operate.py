@@ -1,6 +1,9 @@
 """The operator's commands: what they find, what they print, and that they end cleanly."""
 
-from tests.cli.conftest import Memory
+from pathlib import Path
+
+from tests.cli.conftest import Memory, run_memory
+from tests.fixtures.stack import clean_environment
 
 
 async def test_doctor_tells_the_state_of_every_part(memory: Memory) -> None:
@@ -49,3 +52,14 @@ async def test_temporal_down_is_a_sentence_with_a_way_out(memory: Memory) -> Non
 async def test_doctor_tells_no_backlog_that_it_could_not_read(memory: Memory) -> None:
     ended = await memory("doctor", "--json", more={"DATABASE_URL": "postgresql://u@127.0.0.1:1/d"})
     assert ended.json["embed"] == {"pending": None, "failed": None}
+
+
+async def test_a_ready_file_in_no_directory_is_refused_before_anything_starts(tmp_path: Path) -> None:
+    ended = await run_memory(
+        *("dev", "--data-dir", str(tmp_path / "data"), "--ready-file", "not/there/ready.json"),
+        environment=dict(clean_environment()),
+        cwd=tmp_path,
+    )
+    assert ended.code == 2
+    assert "There is no directory" in ended.err
+    assert not (tmp_path / "data").exists()
