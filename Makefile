@@ -1,6 +1,6 @@
 # Every recipe sets up what it needs: `make demo` and `make test` are enough on a fresh machine.
 .DEFAULT_GOAL := help
-.PHONY: help install demo dev test lint types check format bench bench-retrieval bench-speed bench-cutover operator-walk screenshots chaos load lock clean
+.PHONY: help install demo dev test lint types check format bench bench-retrieval bench-speed bench-cutover operator-walk screenshots fuzz chaos load lock clean
 
 PYTHON ?= python3
 VENV := .venv
@@ -68,6 +68,20 @@ bench-retrieval: $(INSTALLED) $(PEERS) ## Retrieval quality on the judged sets (
 
 bench-speed: $(INSTALLED) $(PEERS) ## Search latency, throughput and recall beside the floor
 	$(BIN)/python -m bench.speed
+
+FUZZ := .venv/.fuzz
+FUZZ_MINUTES := $(if $(filter command environment,$(origin MINUTES)),$(MINUTES),3)
+
+$(FUZZ)/.installed: $(INSTALLED)
+ifneq ($(UV),)
+	$(UV) pip install --quiet --python $(BIN)/python --target $(FUZZ) atheris==3.0.0
+else
+	$(BIN)/python -m pip install --quiet --target $(FUZZ) atheris==3.0.0
+endif
+	@mkdir -p $(FUZZ)/corpus && touch $@
+
+fuzz: $(FUZZ)/.installed ## Coverage-guided fuzzing of the chunker and text hygiene (MINUTES=3; Linux)
+	PYTHONPATH=$(FUZZ) $(BIN)/python -m tests.fuzz.run -max_total_time=$$(( $(FUZZ_MINUTES) * 60 )) -max_len=4000 $(FUZZ)/corpus
 
 MINUTES ?= 30
 chaos: $(INSTALLED) ## Faults on every part under a mixed load, and what must be true (MINUTES=30, SEED=… for the same again)
