@@ -279,7 +279,7 @@ class Retriever:
         async def fetch(conn: Connection, limit: int) -> list[Candidate]:
             nonlocal what
             rows = await dense.search(conn, what, plan.eligibility, limit)
-            if len(rows) < limit and what.scan is VectorScan.GRAPH:
+            if len(rows) < limit and what.scan is VectorScan.GRAPH and what.documents is None:
                 # The graph ran dry before it had found enough that may be shown.
                 what = replace(what, scan=VectorScan.EXACT)
                 rows = await dense.search(conn, what, plan.eligibility, limit)

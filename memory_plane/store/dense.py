@@ -121,9 +121,14 @@ def _exact_best(what: DenseSearch, params: list[object], limit: int) -> str:
 
 
 def _source(what: DenseSearch, params: list[object]) -> str:
-    table = f"memory.{checked_table(what.table)} e"
+    table = f"memory.{checked_table(what.table)}"
     if what.documents is None:
-        return table
+        return f"{table} e"
     params.append(list(what.documents))
-    return f"""memory.version w JOIN {table} ON e.version_id = w.id
-            AND w.tenant_id {SAME} $1 AND w.document_id = ANY (${len(params)}::text[])"""
+    # OFFSET 0 keeps the order of the join: each version's vectors by the index. A plan that is kept for all tenants
+    # would take an average one's for few, and read those of the largest whole.
+    return f"""
+        (SELECT w.id FROM memory.version w
+         WHERE w.tenant_id {SAME} $1 AND w.document_id = ANY (${len(params)}::text[]) OFFSET 0) w
+        CROSS JOIN LATERAL (SELECT * FROM {table} x
+         WHERE x.tenant_id = $1 AND x.generation_id = $2 AND x.version_id = w.id OFFSET 0) e"""  # noqa: S608 - checked

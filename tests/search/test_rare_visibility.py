@@ -4,6 +4,7 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from uuid import uuid4
 
+import numpy as np
 import pytest
 
 from memory_plane.contracts.enums import Verb
@@ -11,8 +12,10 @@ from memory_plane.core.vector_scan import VectorScan
 from memory_plane.plane import search_retrieve
 from memory_plane.plane.engine import Engine
 from memory_plane.store.database import transaction
+from memory_plane.store.dense import DenseSearch, search
+from memory_plane.store.eligible import Eligibility
 from memory_plane.store.lexical_statistics import refresh
-from memory_plane.store.vectors import index_name, index_sql
+from memory_plane.store.vectors import as_parameter, index_name, index_sql
 from tests.fakes.endpoint import FakeEndpoint
 from tests.fakes.faults import Status
 from tests.search.world import World
@@ -150,3 +153,33 @@ async def test_inv_09_the_crowd_is_large_enough_for_the_graph(crowd: Crowd) -> N
     """What the tests above go through: the graph of the whole table, not a reading of every vector."""
     response = await crowd.world.search("alpha beta gamma", explain=True)
     assert response.explain is not None and response.explain["vectorScan"] == VectorScan.GRAPH.value
+
+
+async def test_few_documents_cost_their_own_rows_whatever_plan_is_kept(crowd: Crowd) -> None:
+    """A kept plan knows no values: it must not read the vectors of the whole tenant for those of fifty."""
+    tenant = crowd.world.tenant
+    async with transaction(crowd.world.engine.pool) as conn:
+        row = await conn.fetchrow(
+            """
+            SELECT g.id, m.table_name, m.dims FROM memory.generation g, memory.embed_model m
+            WHERE g.tenant_id = $1 AND g.state = 'live' LIMIT 1
+            """,
+            tenant,
+        )
+        assert row is not None
+        what = DenseSearch(
+            *(tenant, row["id"], row["table_name"], row["dims"], as_parameter(np.ones(row["dims"], dtype=np.float32))),
+            VectorScan.EXACT,
+            documents=sorted(crowd.visible),
+        )
+        await conn.execute("SET LOCAL plan_cache_mode = 'force_generic_plan'")
+        found = await search(conn, what, Eligibility((await crowd.world.visibility("bob")).scope), 100)
+        assert {each.document_id for each in found} == crowd.visible
+        read = await conn.fetchval(
+            """
+            SELECT coalesce(seq_tup_read, 0) + coalesce(idx_tup_fetch, 0) FROM pg_stat_xact_user_tables
+            WHERE relname = $1
+            """,
+            row["table_name"],
+        )
+    assert VISIBLE <= read <= 2 * VISIBLE
