@@ -2,16 +2,16 @@
 
 import asyncio
 import os
+import re
 import signal
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from functools import partial
 from pathlib import Path
 
 import pytest
 from temporalio import workflow
-from temporalio.api.workflowservice.v1 import SetWorkerDeploymentCurrentVersionRequest
 from temporalio.client import Client
-from temporalio.service import RPCError
 from temporalio.worker import Worker
 
 import worker
@@ -21,6 +21,7 @@ from memory_plane.contracts.workflows import IngestResult
 from memory_plane.dev.checkout import checkout
 from memory_plane.dev.child import Child, Command
 from memory_plane.dev.ports import free_port
+from memory_plane.dev.temporal import temporal_program
 from memory_plane.plane.engine import Engine
 from memory_plane.settings import Settings
 from tests.embedding.corpus import embed_state, make_generation, store
@@ -161,24 +162,27 @@ async def test_with_a_build_id_work_begins_once_the_deploy_step_has_made_it_curr
         stored = await store(engine.pool, TENANT, generation, ["text"])
         async with running_workers(client, engine):
             await starter.start_ingest(TENANT, [stored.version_id])
-            await eventually(lambda: made_current(client, "b1"), what="the build to be known and made current")
+            for command in re.findall(r"^temporal (worker deployment .*)$", GUIDE, re.MULTILINE):
+                await eventually(partial(told, client, command, "b1"), what=f"the guide's command: {command}")
             assert await starter.wait_ingest(TENANT, [stored.version_id], 60)
         described = await client.get_workflow_handle(names.ingest_id(TENANT, stored.version_id)).describe()
         versioning = described.raw_description.workflow_execution_info.versioning_info
         assert versioning.deployment_version.build_id == "b1"
 
 
-async def made_current(client: Client, build_id: str) -> bool:
-    """As `temporal worker deployment set-current-version` does."""
-    try:
-        await client.workflow_service.set_worker_deployment_current_version(
-            SetWorkerDeploymentCurrentVersionRequest(
-                namespace=client.namespace, deployment_name=worker.DEPLOYMENT, build_id=build_id
-            )
-        )
-    except RPCError:
-        return False
-    return True
+GUIDE = (checkout() / "docs" / "operations" / "upgrades.md").read_text()
+
+
+async def told(client: Client, command: str, build_id: str) -> bool:
+    """Whether this command of the guide does it."""
+    where = ("--address", client.service_client.config.target_host, "--namespace", client.namespace)
+    words = [word.replace('"$BUILD_ID"', build_id) for word in command.split()]
+    process = await asyncio.create_subprocess_exec(
+        *(str(await temporal_program()), *words, *where),
+        stdout=asyncio.subprocess.DEVNULL,
+        stderr=asyncio.subprocess.DEVNULL,
+    )
+    return await process.wait() == 0
 
 
 def test_every_workflow_has_its_name_on_the_wire() -> None:
