@@ -62,6 +62,12 @@ def missed(results: Mapping[str, Any]) -> Iterator[str]:
                 yield f"{layout}: {part} of {ratio} at {callers} callers is {times:.2f}, wanted {most}"
     if (grown := growth(results)) is not None and grown > GROWTH_TIMES:
         yield f"p50 at 100k is {grown:.2f} times that at 1k, wanted {GROWTH_TIMES}"
+    for layout, found in speed.items():
+        for ratio, by_callers in found["times"].items():
+            if ratio.endswith("/ product") and not ratio.startswith("restricted"):
+                for callers, row in by_callers.items():
+                    if (times := statistics.median(row["p50"])) < 1.0:
+                        yield f"{layout}: p50 of {ratio} at {callers} callers is {times:.2f}, wanted more than 1"
     for layout, row in results["recall"].items():
         if row["recall@10"] < RECALL or not row["full"]:
             yield f"{layout}: recall@10 {row['recall@10']:.3f}, full {row['full']}; wanted {RECALL} and full"
