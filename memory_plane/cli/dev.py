@@ -112,6 +112,10 @@ def _summary(stack: "DevStack") -> str:
         "  memory add 'First note' 'The kettle is in the second drawer.'",
         "  memory search 'where is the kettle'",
         "",
+        "For operators' commands (doctor, token, grant, transform, erasure-report), too:",
+        f"  export DATABASE_URL='{access.database}'",
+        f"  export TEMPORAL_ADDRESS={access.temporal}",
+        "",
         "Ctrl-C stops everything; the data stays.",
     ]
     return "\n".join(lines)
