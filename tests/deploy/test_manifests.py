@@ -120,6 +120,25 @@ def test_what_compose_waits_for_has_a_state_to_wait_for() -> None:
                 assert "healthcheck" in services[needed], needed
 
 
+def test_compose_is_such_as_the_client_takes() -> None:
+    """As `docker compose config` would ask: known keys, neighbours and volumes that are there, variables with a value."""
+    text = (ROOT / "compose.yml").read_text()
+    known = set(
+        "build image restart read_only tmpfs cap_drop security_opt environment command entrypoint volumes healthcheck "
+        "depends_on ports stop_grace_period".split()
+    )
+    for name, service in COMPOSE["services"].items():
+        assert set(service) <= known, name
+        assert set(service.get("depends_on", {})) <= set(COMPOSE["services"]), name
+        for volume in service.get("volumes", []):
+            source = volume.split(":")[0]
+            assert (ROOT / source).exists() if source.startswith(".") else source in COMPOSE["volumes"], volume
+    bare = [found for found in re.findall(r"(?<!\$)\$\{([^}]+)\}", text) if not re.search(r":[-?]", found)]
+    assert bare == [], "a variable that is not set has a default, or a sentence that asks for it"
+    asked = set(re.findall(r"(?<!\$)\$\{(\w+):\?", text))
+    assert asked <= set(re.findall(r"^(\w+)=", (ROOT / ".env.example").read_text(), re.MULTILINE))
+
+
 def test_the_image_runs_as_nobody_and_its_base_is_pinned() -> None:
     text = (ROOT / "Dockerfile").read_text()
     bases = re.findall(r"^FROM (\S+)", text, re.MULTILINE)
