@@ -121,7 +121,7 @@ def test_what_compose_waits_for_has_a_state_to_wait_for() -> None:
 
 
 def test_compose_is_such_as_the_client_takes() -> None:
-    """As `docker compose config` would ask: known keys, neighbours and volumes that are there, variables with a value."""
+    """As `docker compose config` would ask: known keys, neighbours and volumes that exist, variables with a value."""
     text = (ROOT / "compose.yml").read_text()
     known = set(
         "build image restart read_only tmpfs cap_drop security_opt environment command entrypoint volumes healthcheck "
