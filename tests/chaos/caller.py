@@ -52,6 +52,8 @@ class Line:
     checker: Checker
     over: asyncio.Event
     calls: list[Call] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    """What may explain a violation."""
 
 
 @dataclass
@@ -87,6 +89,8 @@ class Caller:
         call = Call(verb, begun, self.line.clock(), response.status_code)
         retry_after = response.headers.get("retry-after")
         code = "" if response.status_code == 200 else _code(response.text)
+        if response.status_code >= 500 and response.status_code != 503:
+            self.line.notes.append(f"{call.begun:.2f}–{call.ended:.2f}: {verb} was {response.status_code}")
         self.line.checker.answered(verb, response.status_code, expected, retry_after, code)
         return self._noted(call, response.text, retry_after)
 

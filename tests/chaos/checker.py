@@ -89,20 +89,26 @@ class Checker:
             elif document.erased_before(read.begun, revision):
                 self.violated("resurrected", f"{who} told of r{revision}, erased before", document)
 
-    def searched(self, read: Read, document: Document) -> None:
-        """A search for the document's own word finds it, where it stood still and is the reader's to see."""
+    def searched(self, read: Read, document: Document) -> bool:
+        """A search for the document's own word finds it, where it stood still and is the reader's to see. False where
+        it should have and did not."""
         self.saw(read)
         if document.revision is None or not document.settled(read.begun, read.ended):
-            return
+            return True
         if document.tenant != read.tenant or INCOMPLETE & set(read.degraded):
-            return
+            return True
         if not self.history.must_see(document, read.principal, read.begun, read.ended):
-            return
+            return True
         self.checked["searches that must find"] += 1
         if document.document_id not in read.document_ids:
             self.violated(
-                "lost", f"search of {read.principal} at {read.begun:.2f} did not find r{document.revision}", document
+                "lost",
+                f"search of {read.principal}, {read.begun:.2f}–{read.ended:.2f}, did not find r{document.revision} "
+                f"among {len(read.document_ids)} hits, degraded {list(read.degraded)}",
+                document,
             )
+            return False
+        return True
 
     def got(self, read: Read, document: Document, status: int, text: str | None) -> None:
         """A document read by its id: the text of its last revision, where it stood still."""

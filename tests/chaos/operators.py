@@ -92,6 +92,8 @@ class Transformer:
     world: World
     checker: Checker
     tenant: str
+    clock: Callable[[], float]
+    notes: list[str]
     cutovers: list[str] = field(default_factory=list)
     refusals: list[str] = field(default_factory=list)
 
@@ -132,8 +134,11 @@ class Transformer:
             except WorkflowFailureError as failure:
                 raise transform_control.refusal(failure.cause) from None
 
+        begun = self.clock()
         try:
-            await insist(f"a {kind}", step)
+            live = await insist(f"a {kind}", step)
             self.cutovers.append(kind)
+            self.notes.append(f"{begun:.2f}–{self.clock():.2f}: {kind} in {self.tenant}, {live} is live")
         except Conflict as refused:
             self.refusals.append(f"{kind}: {refused.code}")
+            self.notes.append(f"{begun:.2f}–{self.clock():.2f}: {kind} in {self.tenant} was refused, {refused.code}")

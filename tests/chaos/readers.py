@@ -60,7 +60,13 @@ class Reader:
         if reply.status == 200:
             body = reply.body
             read = self._read(reply, [item["documentId"] for item in body["items"]], body.get("degraded") or ())
-            self.caller.line.checker.searched(read, document)
+            if not self.caller.line.checker.searched(read, document):
+                again = await self._search(canary(document.number, revision))
+                told = str(document.document_id) in again.text
+                self.caller.line.notes.append(
+                    f"{read.ended:.2f}: {document.number} was not found; {again.call.ended:.2f} it was "
+                    f"{'found' if told else 'not found again'} ({again.status})"
+                )
 
     async def get(self, document: Document) -> None:
         if document.document_id is None:

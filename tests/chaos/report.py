@@ -25,6 +25,9 @@ class Outcome:
     rest_seconds: float
     no_disk: str
     counts: dict[str, int] = field(default_factory=dict)
+    notes: Sequence[str] = ()
+    unexpected: Sequence[str] = ()
+    """Lines of the logs."""
     health: Sequence[float] = ()
     """How long /healthz took while the API was there."""
 
@@ -76,6 +79,10 @@ def markdown(outcome: Outcome) -> str:
         lines += [f"### {violation.rule}", "", violation.what, ""]
         if violation.about:
             lines += ["```", violation.about, "```", ""]
+    if not outcome.held:
+        lines += ["### What may explain it", "", "```"]
+        lines += [f"{each.begun:.2f}–{each.mended:.2f}: {each.name}" for each in outcome.windows]
+        lines += [*outcome.notes, *outcome.unexpected[:MOST_VIOLATIONS], "```"]
     return "\n".join(lines).rstrip() + "\n"
 
 

@@ -82,7 +82,10 @@ class _Run:
             followers = [Follower(callers[tenant, SEES_ALL]) for tenant in TENANTS]
             injector = Injector(world, self._dice(), self._clock, self._say)
             granter = Granter(world, self._history, self._clock, self._dice())
-            transformers = [Transformer(world, self._checker, tenant) for tenant in TENANTS[: 2 * plan.transforms]]
+            transformers = [
+                Transformer(world, self._checker, tenant, self._clock, line.notes)
+                for tenant in TENANTS[: 2 * plan.transforms]
+            ]
             await granter.begin()
             gave_up = asyncio.create_task(world.stack.failed())
             async with asyncio.TaskGroup() as group:
@@ -129,6 +132,8 @@ class _Run:
                 "events followed": sum(len(each.seen) for each in followers),
             },
             health=self._health,
+            notes=sorted(line.notes, key=lambda note: float(note.partition("–")[0].partition(":")[0])),
+            unexpected=_unexpected(world),
         )
 
     async def _end_after(self, injector: Injector) -> None:
@@ -167,6 +172,15 @@ class _Run:
         for document in [each for each in self._history if each.document_id is not None][-READ_AT_END:]:
             reader = Reader(callers[document.tenant, document.owner], self._history, self._chance)
             await reader.get(document)
+
+
+def _unexpected(world: World) -> list[str]:
+    """What API and worker said of what they had not foreseen: types and places, never content."""
+    lines = []
+    for part in ("api", "worker"):
+        told = world.stack.log(part).read_text(errors="replace").splitlines()
+        lines += [f"{part}: {line}" for line in told if "unexpected" in line]
+    return lines
 
 
 def _made() -> str:
