@@ -43,6 +43,7 @@ LOCK_CONFLICTS = (
 OUTAGES = (
     OSError,
     asyncpg.InterfaceError,
+    asyncpg.InternalClientError,
     asyncpg.PostgresConnectionError,
     asyncpg.CannotConnectNowError,
     asyncpg.InsufficientResourcesError,
@@ -107,6 +108,11 @@ async def connection(pool: Pool) -> AsyncIterator[Connection]:
         try:
             with metrics.DATABASE_CONNECTIONS_IN_USE.track_inprogress():
                 yield acquired
+        except asyncpg.InternalClientError:
+            # A session that the server ended between two statements: the driver has read its farewell and not its
+            # end, and takes no statement on it any more.
+            acquired.terminate()
+            raise
         finally:
             await pool.release(acquired)
     except TimeoutError:

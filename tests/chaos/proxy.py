@@ -84,6 +84,8 @@ class TcpProxy:
         self._writers |= ends
         try:
             await asyncio.gather(self._pass(reader, far_writer), self._pass(far_reader, writer))
+        except asyncio.CancelledError:
+            return  # the proxy ends; a stream server's task that is cancelled would be told of as a failure
         finally:
             self._writers -= ends
             for end in ends:

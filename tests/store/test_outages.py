@@ -30,3 +30,14 @@ async def test_any_other_error_of_it_is_a_fault_of_ours(pool: Pool) -> None:
         async with connection(pool) as conn:
             await conn.execute("SELECT 1 / 0")
     assert isinstance(failed.value.__context__, asyncpg.DivisionByZeroError)
+
+
+async def test_a_session_that_the_driver_cannot_use_any_more_is_an_outage_and_is_not_used_again(pool: Pool) -> None:
+    """As when the server ends a session between two statements: found by the chaos suite, as a 500."""
+    with pytest.raises(Unavailable) as refused:
+        async with connection(pool) as conn:
+            broken = await conn.fetchval("SELECT pg_backend_pid()")
+            raise asyncpg.InternalClientError("cannot switch to state 12; another operation (2) is in progress")
+    assert (refused.value.code, refused.value.retry_after) == ("database_unavailable", 2)
+    async with connection(pool) as conn:
+        assert await conn.fetchval("SELECT pg_backend_pid()") != broken
