@@ -48,7 +48,7 @@ def refused(model: type[BaseModel], body: Any) -> Invalid:
         (SearchRequest, {"limit": 2.5}, "limit", "whole number from 1 to 50"),
         (SearchRequest, {"include_evidences": True}, "include_evidences", "is not a known field"),
         (BatchRequest, {"items": []}, "items", "must not be empty"),
-        (BatchRequest, {"items": [1]}, "items.0", "must be an object"),
+        (AddItem, 1, "", "must be an object"),
         (BatchRequest, [], "", "must be an object"),
     ],
 )
