@@ -11,6 +11,7 @@ import typer
 from memory_plane.cli.output import fail, out, print_json, usage
 from memory_plane.cli.running import on_engine
 from memory_plane.cli.transform_config import config
+from memory_plane.contracts import names
 from memory_plane.contracts.errors import Unavailable
 
 if TYPE_CHECKING:
@@ -61,17 +62,18 @@ def start(
     as_json: AsJson = False,
 ) -> None:
     """Build a generation under a recipe, beside the one that serves. Interrupting this does not stop it."""
-    from memory_plane.cli.transform_control import start_run
+    from memory_plane.cli.transform_control import new_run
     from memory_plane.contracts.transforms import AutoPromote, Standing, TransformInput, TransformScope
 
     scope = TransformScope(adapter=adapter, since=_time("--since", since), until=_time("--until", until))
     floors = None if auto_promote is None else AutoPromote(min_overlap=auto_promote)
 
     async def work(engine: "Engine", client: "Client") -> Standing:
-        run_id = await engine.transforms.create_run(tenant, config_id, scope)
-        given = TransformInput(tenant_id=tenant, run_id=run_id, auto_promote=floors, soak_hours=soak_hours)
-        handle = await start_run(client, given)
-        _tell(f"{run_id}: workflow {handle.id}")
+        given = TransformInput(
+            tenant_id=tenant, config_id=config_id, scope=scope, auto_promote=floors, soak_hours=soak_hours
+        )
+        run_id = await new_run(client, given)
+        _tell(f"{run_id}: workflow {names.transform_id(tenant, run_id)}")
         return await _watched(engine, tenant, run_id) if wait else await engine.transforms.standing(tenant, run_id)
 
     _ended(on_both(work), as_json)
@@ -312,7 +314,8 @@ def _ended(standing: Any, as_json: bool) -> None:
     from memory_plane.contracts.enums import RunStatus
 
     if as_json:
-        print_json({"id": standing.run_id, "generation": standing.run_id, "status": standing.status.value})
+        told = {"id": standing.run_id, "generation": standing.run_id, "status": standing.status.value}
+        print_json(told | {"model": standing.model})
     else:
         out.print(
             f"{standing.run_id} {standing.status.value}: {standing.versions} versions, {standing.chunks} chunks, "

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
+from uuid import uuid4
 
 from temporalio.client import (
     Client,
@@ -45,6 +46,7 @@ PASSING = (RPCStatusCode.UNAVAILABLE, RPCStatusCode.DEADLINE_EXCEEDED)
 """What a server says that is restarted: it is asked again."""
 POLL_SECONDS = 0.5
 OUTAGE_PAUSE = 2.0
+MAKE_SECONDS = 60.0
 
 
 async def connected(settings: Settings) -> Client:
@@ -56,6 +58,36 @@ async def connected(settings: Settings) -> Client:
             f"Temporal at {settings.temporal_address} cannot be reached; check TEMPORAL_ADDRESS. Nothing was started.",
             code="temporal_unavailable",
         ) from None
+
+
+async def new_run(client: Client, given: TransformInput) -> str:
+    """Have a worker make the run of a config, and start its workflow; the run's id.
+
+    The worker makes it, since a recipe that says only what it changes is completed from the engine's settings: those
+    of whoever types the command may be others, or none. Raises the refusal, and Unavailable when no worker answers.
+    """
+    handle = await client.start_workflow(
+        names.TRANSFORM,
+        given,
+        id=names.transform_id(given.tenant_id, f"new-{uuid4().hex}"),
+        task_queue=names.QUEUE,
+        result_type=TransformResult,
+        search_attributes=TypedSearchAttributes([SearchAttributePair(_TENANT, given.tenant_id)]),
+        static_summary=f"New transform run of `{given.config_id}` for `{given.tenant_id}`",
+        priority=Priority(fairness_key=names.fairness_key(given.tenant_id)),
+    )
+    try:
+        async with asyncio.timeout(MAKE_SECONDS):
+            made: TransformResult = await handle.result()
+    except WorkflowFailureError as failure:
+        raise refusal(failure.cause) from None
+    except TimeoutError:
+        await handle.terminate("No worker made the run in time.")
+        raise Unavailable(
+            f"No worker made the run within {MAKE_SECONDS:.0f} s; see that one runs (`memory worker`), then try again.",
+            code="temporal_unavailable",
+        ) from None
+    return made.run_id
 
 
 async def start_run(client: Client, given: TransformInput) -> Handle:

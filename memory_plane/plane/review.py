@@ -22,6 +22,7 @@ from memory_plane.store.lexical_statistics import refresh
 QUERIES = 25
 DEPTH = 10
 RECENT = 500
+VERIFIED_BY = 5
 """Documents among which the titles are picked, the last seen."""
 QUERY_CHARS = 200
 OPERATOR = "memory-operator"
@@ -64,12 +65,16 @@ class Reviewing:
         if not titles:
             return VerifyResult(verified=True)
         try:
-            answer = await self._search.search(_operator(tenant_id), SearchRequest(query=titles[0], limit=DEPTH))
+            # A title may be made of words that are in every text, which find nothing: so several are tried.
+            for title in titles[:VERIFIED_BY]:
+                answer = await self._search.search(_operator(tenant_id), SearchRequest(query=title, limit=DEPTH))
+                if answer.items:
+                    break
         except PlaneError as failure:
             return VerifyResult(verified=False, problem=f"A search failed: {failure.detail}"[:1000])
         degraded = answer.degraded or []
         if not answer.items:
-            problem = "A search for the title of a document found nothing."
+            problem = "Searches for the titles of documents found nothing."
         elif Degraded.DENSE_UNAVAILABLE in degraded and Degraded.LEXICAL_ONLY not in degraded:
             problem = "Searches match words alone: the model's endpoint did not answer."
         else:
