@@ -26,7 +26,12 @@ from memory_plane.client.mcp_server import build_server, readable
 PATH = "/mcp"
 _CALLER = "memory.mcp_caller"
 _NOT_FORWARDED = frozenset(
-    {"host", "content-length", "content-type", "accept", "accept-encoding", "connection", "transfer-encoding", "expect"}
+    {
+        *("host", "content-length", "content-type", "accept", "accept-encoding"),
+        *("connection", "transfer-encoding", "expect"),
+        # A host sets its headers once for all its calls: they would all be one add.
+        "idempotency-key",
+    }
 )
 
 

@@ -114,6 +114,16 @@ async def test_half_a_character_is_taken(facade: Facade) -> None:
     assert answer.json()["result"]["isError"] is False, answer.text
 
 
+async def test_a_hosts_fixed_headers_do_not_make_two_adds_one(facade: Facade) -> None:
+    async with facade.caller(path="") as client:
+        for text in ("one", "two"):
+            added = {"name": "memory_add", "arguments": {"title": text, "text": text}}
+            answer = await rpc(client, "tools/call", added, {"Idempotency-Key": "of-the-connection"})
+            assert answer.json()["result"]["isError"] is False, answer.text
+        listed = await rpc(client, "tools/call", {"name": "memory_list", "arguments": {}})
+    assert {event["title"] for event in listed.json()["result"]["structuredContent"]["events"]} == {"one", "two"}
+
+
 async def test_errors_of_a_call_are_results_and_those_of_the_protocol_are_not(facade: Facade) -> None:
     async with facade.caller(path="") as client:
         wrong = await rpc(client, "tools/call", {"name": "memory_list", "arguments": {"limit": "ten"}})
