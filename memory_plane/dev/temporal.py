@@ -25,8 +25,9 @@ _POLL_SECONDS = 0.05
 
 SEARCH_ATTRIBUTES = (ATTRIBUTE_TENANT, ATTRIBUTE_GENERATION, ATTRIBUTE_STAGE)
 
-# Measured: without the poll rates every dispatch waits for a token of 50 ms; fairness keys are ignored unless enabled;
-# timers and retries come up to a second late, for the sake of clocks that differ, which one process has none of.
+# Measured: without the poll rates every dispatch waits for a token of 50 ms; fairness keys are ignored unless enabled,
+# and hold within a partition of a queue, of which one is enough here; timers and retries come up to a second late, for
+# the sake of clocks that differ, which one process has none of.
 _DYNAMIC_CONFIG: Mapping[str, str] = {
     "history.transferProcessorMaxPollRPS": "2000",
     "history.timerProcessorMaxPollRPS": "2000",
@@ -34,6 +35,8 @@ _DYNAMIC_CONFIG: Mapping[str, str] = {
     "history.timerProcessorMaxTimeShift": '"1ms"',
     "history.maxInFlightUpdates": "1000",
     "matching.enableFairness": "true",
+    "matching.numTaskqueueReadPartitions": "1",
+    "matching.numTaskqueueWritePartitions": "1",
     "system.forceSearchAttributesCacheRefreshOnRead": "true",
 }
 
